@@ -103,7 +103,7 @@ def main():
     link("set", "m0", "up")
     say("add", "mq cake", 22, "`bandwidth`")
     say("add", "mq fq_codel", 22, "`fq_codel` (word 2)")
-    say("add", "mq cake bandwidth 10mbit diffserv4", 22, "`diffserv`")
+    say("add", "mq cake bandwidth 10mbit savings 15kb", 22, "`savings`")
     say("add", "mq cake bandwidth 10mbit diffserv9", 22, "`diffserv9` (word 5)")
     say("add", "cake")
     say("replace", "mq cake bandwidth 10mbit", 22, "`mq` (word 1)")
@@ -114,7 +114,7 @@ def main():
     say("change", "bandwidth 50mbit")
     measure(tc, "m0", 50e6, SECONDS)
     for text, number, part in [
-        ("diffserv4", 22, "`diffserv`"), ("bandwith 1mbit", 22, "did you mean"), ("unlimited", 22, "`bandwidth`"),
+        ("savings 15kb", 22, "`savings`"), ("diffserv4", 0, ""), ("bandwith 1mbit", 22, "did you mean"), ("unlimited", 22, "`bandwidth`"),
         ("fq_codel", 22, "`fq_codel` (word 1)"), ("queues 64", 0, ""), ("ingress", 0, ""), ("dual-srchost egress", 0, ""),
         ("mq cake bandwidth 30mbit", 0, ""),
     ]:

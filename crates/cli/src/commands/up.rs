@@ -62,7 +62,7 @@ const EXAMPLES: &str = "Examples:\n  \
     simnel up eth0 download 50mbit upload 10mbit --for 10m\n  \
     simnel up eth0 htb rate 10mbit burst 15k fq_codel\n  \
     simnel up wwan0 download 10mbit..80mbit upload 2mbit..20mbit autorate\n  \
-    simnel up eth0 upload 2gbit lanes 2 cake besteffort\n  \
+    simnel up eth0 upload 2gbit lanes 2\n  \
     simnel up auto --server 192.0.2.1          # measures, proposes, tries, writes the file\n  \
     simnel up eth0 download 500mbit upload 50mbit --backend kernel\n\n\
 IFACE is the interface towards the Internet. Give a little less than the line's real\n\

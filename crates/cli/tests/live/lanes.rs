@@ -118,8 +118,10 @@ fn lanes_share_a_rate_and_hosts_their_shares_of_it() {
     assert!(text(&refused.stderr).contains("`lanes` cannot change while"), "{refused:?}");
     let refused = live.simnel("change wan upload 20mbit fq_codel");
     assert!(text(&refused.stderr).contains("only cake shares a rate"), "{refused:?}");
-    let refused = live.simnel("change wan upload 20mbit cake diffserv4");
-    assert!(text(&refused.stderr).contains("besteffort"), "{refused:?}");
+    let refused = live.simnel("change wan upload 20mbit cake savings 15kb");
+    assert!(text(&refused.stderr).contains("savings"), "{refused:?}");
+    live.ok("change wan upload 20mbit cake diffserv4");
+    assert_eq!(live.ok("show -s wan").matches("Voice").count(), 1);
     record_both(&live);
     assert!(gateway.stop().is_some_and(|status| status.success()));
     assert!(live.is_clean());

@@ -2,6 +2,7 @@
 
 mod ingress;
 mod run;
+mod tins;
 mod traffic;
 
 use simnel_core::qdisc::cake::{DiffservMode, Member, Params};
@@ -243,10 +244,15 @@ fn settings_change_while_packets_wait_and_shares_stay() {
     let both = sent(&mut members, 60_000, 80_000);
     assert!(near(&both, 625_000), "{both:?}");
 
+    // Other tins, into which all packets are sorted anew.
+    configure(&mut members, 80_000, |params| params.diffserv = DiffservMode::Diffserv4);
+    let both = sent(&mut members, 80_000, 100_000);
+    assert!(near(&both, 625_000), "{both:?}");
+
     let Config::Cake(params) = members[0].config() else { panic!("cake") };
-    let tiers = Params { diffserv: DiffservMode::Diffserv4, ..params };
-    let refused = members[0].configure(&tiers.into(), Time(80_000_000), &mut Discard);
-    assert!(matches!(refused, Err(ConfigError::OutOfRange { option: "diffserv", .. })));
+    let saving = Params { savings: Some(15_000), ..params };
+    let refused = members[0].configure(&saving.into(), Time(100_000_000), &mut Discard);
+    assert!(matches!(refused, Err(ConfigError::OutOfRange { option: "savings", .. })));
 }
 
 #[test]
@@ -259,7 +265,6 @@ fn what_is_not_shared_yet_is_refused() {
     assert_eq!(of(plain, 4), Ok(()));
     let refused = [
         (Params { bandwidth: Rate(0), ..plain }, 4, "bandwidth"),
-        (Params { diffserv: DiffservMode::Diffserv4, ..plain }, 4, "diffserv"),
         (Params { ingress: true, autorate_ingress: true, ..plain }, 4, "autorate-ingress"),
         (Params { savings: Some(15_000), ..plain }, 4, "savings"),
         (plain, 0, "mq"),

@@ -26,6 +26,8 @@ pub struct Flow {
     pub host: u32,
     /// Its transmit queue.
     pub queue: usize,
+    /// Its packets' DSCP.
+    pub dscp: u8,
     /// Time between its packets, if it is sparse; else it always has some queued.
     pub gap: Option<Span>,
     /// When it comes and goes.
@@ -37,7 +39,7 @@ pub struct Flow {
 impl Flow {
     /// A flow with a standing queue from the beginning to the end.
     pub fn bulk(host: u32, queue: usize) -> Flow {
-        Flow { host, queue, gap: None, from: Time::ZERO, until: Time::MAX }
+        Flow { host, queue, dscp: 0, gap: None, from: Time::ZERO, until: Time::MAX }
     }
 }
 
@@ -73,6 +75,7 @@ fn packet_of(number: usize, flow: &Flow) -> Packet {
     packet.src_host = Random::derive(8, u64::from(flow.host)).u32();
     packet.dst_host = Random::derive(9, number as u64).u32();
     packet.flags = Flags::IPV4;
+    packet.tos = flow.dscp << 2;
     packet
 }
 

@@ -26,11 +26,11 @@ impl Seat {
 pub(super) enum Everywhere {}
 
 impl Everywhere {
-    pub(super) fn count(&self, _: End, _: u32) {
+    pub(super) fn count(&self, _: u32, _: End, _: u32) {
         match *self {}
     }
 
-    pub(super) fn discount(&self, _: End, _: u32, _: u16) {
+    pub(super) fn discount(&self, _: u32, _: End, _: u32, _: u16) {
         match *self {}
     }
 }
@@ -56,13 +56,19 @@ impl Tins {
 
     pub(super) fn leave_line(&mut self) {}
 
-    pub(super) fn sent_parallel(&mut self, _: u32, _: u32) {}
+    pub(super) fn sent_parallel(&mut self, _: usize, _: u32, _: u32) {}
 
-    pub(super) fn dropped_parallel(&mut self, _: u32, _: u32, _: Time) {}
+    pub(super) fn dropped_parallel(&mut self, _: usize, _: u32, _: u32, _: Time) {}
 
-    pub(super) fn charge_line(&mut self, _: u32, _: Time) {}
+    pub(super) fn charge_line(&mut self, _: usize, _: u32, _: Time) {}
 
-    pub(super) fn bulk_elsewhere(&self) -> u32 {
+    pub(super) fn start_parallel(&mut self, _: usize, _: Time) {}
+
+    pub(super) fn tin_of_seat(&self) -> Option<usize> {
+        None
+    }
+
+    pub(super) fn bulk_elsewhere(&self, _: usize) -> u32 {
         0
     }
 }

@@ -76,9 +76,11 @@ impl Hosts {
     /// Takes its flows out of the loads that parallel queues share.
     fn withdraw(&mut self) {
         let Some(everywhere) = &self.everywhere else { return };
-        for (tags, loads) in self.tags.iter().zip(&self.loads) {
+        let of_tin = self.mask as usize + 1;
+        for (n, (tags, loads)) in self.tags.iter().zip(&self.loads).enumerate() {
+            let base = (n - n % of_tin) as u32;
             for end in [End::Source, End::Destination] {
-                everywhere.discount(end, tags[end as usize], loads[end as usize]);
+                everywhere.discount(base, end, tags[end as usize], loads[end as usize]);
             }
         }
     }
@@ -91,7 +93,7 @@ impl Hosts {
         self.in_use[end as usize] += u32::from(*load == 0);
         *load = load.saturating_add(1);
         if let Some(everywhere) = &self.everywhere {
-            everywhere.count(end, self.tag(base, end, place));
+            everywhere.count(base, end, self.tag(base, end, place));
         }
     }
 
@@ -104,7 +106,7 @@ impl Hosts {
         self.in_use[end as usize] -= u32::from(*load == 1);
         *load = load.saturating_sub(1);
         if let Some(everywhere) = &self.everywhere {
-            everywhere.discount(end, self.tag(base, end, place), 1);
+            everywhere.discount(base, end, self.tag(base, end, place), 1);
         }
     }
 

@@ -232,6 +232,9 @@ impl Cake {
         let adj_len = self.sizes.charge(&self.params.framing, packet);
 
         let tin_index = self.select_tin(packet);
+        if !self.tins.is_plain() && self.tins.tin(tin_index).backlog == 0 {
+            self.tins.start_parallel(tin_index, now);
+        }
         let tin = self.tins.tin_mut(tin_index);
         if tin.backlog == 0 {
             tin.time_next = tin.time_next.max(now);
@@ -438,7 +441,7 @@ impl Cake {
     fn charge_early(&mut self, tin_index: usize, adj_len: u32, now: Time) {
         if self.params.ingress {
             charge(&mut self.clock, self.tins.tin_mut(tin_index), adj_len, now, false);
-            self.tins.charge_line(adj_len, now);
+            self.tins.charge_line(tin_index, adj_len, now);
         }
     }
 
@@ -451,6 +454,11 @@ impl Cake {
                 return None;
             }
             return self.tins.choose_by_schedule(now);
+        }
+        if !self.tins.is_plain() {
+            if let Some(tin_index) = self.tins.tin_of_seat() {
+                return self.tins.is_active(tin_index).then_some(tin_index);
+            }
         }
         self.tins.choose_by_deficit(self.current_tin_index, budget)
     }
@@ -467,7 +475,7 @@ impl Cake {
         self.current_tin_index = tin_index;
         let ingress = self.params.ingress;
         let Cake { tins, arena, random, .. } = self;
-        let elsewhere = if ingress { tins.bulk_elsewhere() } else { 0 };
+        let elsewhere = if ingress { tins.bulk_elsewhere(tin_index) } else { 0 };
         let chosen = tins.choose_flow(tin_index, now, ingress, arena, random, budget);
         let Some((flow_index, tin, flow)) = chosen else { return Turn::Nobody };
         let Some((slot, packet)) = arena.detach(&mut flow.packets) else { return Turn::Nobody };
@@ -500,7 +508,7 @@ impl Cake {
         if !self.tins.is_plain() {
             self.tins.settle(tin_index, flow_index, true, now, &self.arena);
             self.tins.note_turn(tin_index, flow_index, len, adj_len);
-            self.tins.sent_parallel(flow_index, adj_len);
+            self.tins.sent_parallel(tin_index, flow_index, adj_len);
             if self.arena.len() == 1 {
                 self.tins.leave_line();
             }
@@ -562,7 +570,7 @@ impl Cake {
         if self.params.ingress {
             flow.account.deficit -= packet.adj_len as i32;
             charge_turn(&mut self.clock, tin, packet.adj_len, now, false);
-            self.tins.dropped_parallel(flow_index, packet.adj_len, now);
+            self.tins.dropped_parallel(tin_index, flow_index, packet.adj_len, now);
         }
         let charged = if self.params.ingress { packet.adj_len } else { 0 };
         self.tins.note_turn(tin_index, flow_index, packet.len, charged);

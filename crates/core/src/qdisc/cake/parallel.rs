@@ -8,8 +8,7 @@
 //! A change is prepared and adopted member by member; in between, members run at different rates,
 //! each in the others' rounds.
 //!
-//! So far for one tin, without `autorate-ingress`, savings and a guard of hosts; with these a
-//! member is refused.
+//! So far without `autorate-ingress`, savings and a guard of hosts; with these a member is refused.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -20,7 +19,7 @@ use super::hosts::{End, Hosts};
 use super::loads::{reciprocal, recount, recount_in, rounded, LoadRule};
 use super::params::HostGuard;
 use super::tins::{empty, Tins};
-use super::{Cake, DiffservMode, Params, MAX_TINS};
+use super::{Cake, Params, MAX_TINS};
 use crate::memory::reserved;
 use crate::packet::Packet;
 use crate::qdisc::{
@@ -41,19 +40,24 @@ use crate::time::Time;
 pub(super) struct Everywhere(Arc<Shared>);
 
 impl Everywhere {
-    pub(super) fn count(&self, end: End, hash: u32) {
-        self.0.loads.count(end as usize, hash, 1);
+    pub(super) fn count(&self, base: u32, end: End, hash: u32) {
+        self.0.loads.count(end as usize, in_tin(base, hash), 1);
     }
 
-    pub(super) fn discount(&self, end: End, hash: u32, flows: u16) {
+    pub(super) fn discount(&self, base: u32, end: End, hash: u32, flows: u16) {
         if flows > 0 {
-            self.0.loads.discount(end as usize, hash, flows.into());
+            self.0.loads.discount(end as usize, in_tin(base, hash), flows.into());
         }
     }
 
-    fn load(&self, end: End, hash: u32) -> u16 {
-        self.0.loads.load(end as usize, hash)
+    fn load(&self, base: u32, end: End, hash: u32) -> u16 {
+        self.0.loads.load(end as usize, in_tin(base, hash))
     }
+}
+
+/// The name of a host in the tin that begins at `base`: its loads there are its own.
+fn in_tin(base: u32, hash: u32) -> u32 {
+    hash ^ base.wrapping_mul(0x9e37_79b9)
 }
 
 /// One of several disciplines that share a rate and are fair together.
@@ -101,8 +105,6 @@ fn accept(ok: bool, option: &'static str, expected: &'static str) -> Result<(), 
 /// An error unless parallel queues can have these settings.
 fn suits(params: &Params) -> Result<(), ConfigError> {
     accept(!params.bandwidth.is_unlimited(), "bandwidth", "a rate that parallel queues share")?;
-    let has_tins = params.diffserv != DiffservMode::Besteffort;
-    accept(!has_tins, "diffserv", "`besteffort` on parallel queues")?;
     let is_steady = !params.autorate_ingress;
     accept(is_steady, "autorate-ingress", "a rate that is given, on parallel queues")?;
     accept(params.savings.is_none(), "savings", "none on parallel queues")?;
@@ -113,10 +115,10 @@ fn suits(params: &Params) -> Result<(), ConfigError> {
 impl Cake {
     /// Leaves the rate to its seat among parallel queues, if it has one.
     pub(super) fn leave_rate_to_seat(&mut self) {
-        let quantum = self.tins.tin(0).flow_quantum;
-        let Some(seat) = &mut self.tins.seat else { return };
-        let charges_drops = self.params.ingress;
-        seat.configure(self.rate, self.device.arithmetic, quantum, charges_drops);
+        let count = self.tins.count();
+        let Tins { tins, seat: Some(seat), .. } = &mut self.tins else { return };
+        let shares = tins.iter().take(count).map(|tin| (tin.rate, tin.flow_quantum));
+        seat.configure(self.rate, self.device.arithmetic, shares, self.params.ingress);
         self.clock.set_rate(ByteTime::default());
     }
 }
@@ -137,17 +139,15 @@ impl Qdisc for Member {
         if self.0.arena.is_empty() {
             return None;
         }
-        let is_sparse = self.0.tins.serves_new();
-        let seat = self.0.tins.seat.as_mut()?;
-        if !seat.may_send(now, is_sparse) {
-            return None;
-        }
+        let (active, sparse) = self.0.tins.waiting();
+        self.0.tins.seat.as_mut()?.choose(now, active, sparse)?;
         self.0.dequeue(now, owner)
     }
 
     fn next_event(&self) -> Option<Time> {
         let seat = self.0.tins.seat.as_ref()?;
-        (!self.0.arena.is_empty()).then(|| seat.due(self.0.tins.serves_new()))
+        let (_, sparse) = self.0.tins.waiting();
+        (!self.0.arena.is_empty()).then(|| seat.due(sparse))
     }
 
     fn placement(&self) -> Option<(u8, u32)> {
@@ -225,11 +225,27 @@ impl Tins {
         self.seat.iter_mut().for_each(|seat| seat.leave());
     }
 
-    /// True if a flow without a standing queue is next.
-    fn serves_new(&self) -> bool {
-        let first = self.tins[0].sparse.newest();
-        let flow = first.and_then(|index| self.flows.get(index));
-        flow.is_some_and(|flow| flow.account.deficit > 0)
+    /// Tins with packets, and those in which a flow without a standing queue is next; a bit each.
+    fn waiting(&self) -> (u32, u32) {
+        let (mut active, mut sparse) = (0, 0);
+        for tin_index in 0..self.count() {
+            let tin = self.tin(tin_index);
+            active |= u32::from(tin.backlog > 0) << tin_index;
+            let first = tin.sparse.newest().and_then(|index| self.flows.get(index));
+            let is_new = first.is_some_and(|flow| flow.account.deficit > 0);
+            sparse |= u32::from(is_new) << tin_index;
+        }
+        (active, sparse & active)
+    }
+
+    /// The tin that the seat has chosen.
+    pub(super) fn tin_of_seat(&self) -> Option<usize> {
+        self.seat.as_ref()?.tin()
+    }
+
+    /// A tin without packets gets some.
+    pub(super) fn start_parallel(&mut self, tin_index: usize, now: Time) {
+        self.seat.iter_mut().for_each(|seat| seat.start(tin_index, now));
     }
 
     /// As [`Tins::wake`].
@@ -246,7 +262,7 @@ impl Tins {
                 recount(tin, flow, from, Standing::Old, *rule, hosts);
                 flow.account.standing = Standing::Old;
                 let weight = weight(tin.base, flow, hosts);
-                return reweigh(seat, flow, weight);
+                return reweigh(seat, tin_index, flow, weight);
             }
             _ => return,
         }
@@ -275,7 +291,8 @@ impl Tins {
             let (base, flow_quantum) = (tin.base, tin.flow_quantum);
             let bulk_flows = &mut tin.bulk_flows;
             let rule = *rule;
-            let quanta = Rounds { flow_quantum, base, bulk_flows, rule, hosts, random, seat };
+            let quanta =
+                Rounds { tin_index, flow_quantum, base, bulk_flows, rule, hosts, random, seat };
             let Some(flow_index) = tin.sparse.choose(queues, quanta, budget) else {
                 if tin.sparse.is_empty() {
                     *active &= !(1 << tin_index);
@@ -288,9 +305,9 @@ impl Tins {
             }
             if let (Standing::Old, Some(seat)) = (flow.account.standing, &mut *seat) {
                 // Service of its round that it forgoes.
-                seat.charge(flow.account.deficit.max(0) as u32);
+                seat.charge(tin_index, flow.account.deficit.max(0) as u32);
             }
-            reweigh(seat, flow, 0);
+            reweigh(seat, tin_index, flow, 0);
             let to = empty(tin, flow, now, rule, hosts);
             tin.sparse.leave(queues, flow_index, to);
             if to == Standing::Decaying {
@@ -303,20 +320,26 @@ impl Tins {
     }
 
     /// The flow has sent a packet of which so many bytes are charged.
-    pub(super) fn sent_parallel(&mut self, flow_index: u32, charged: u32) {
+    pub(super) fn sent_parallel(&mut self, tin_index: usize, flow_index: u32, charged: u32) {
         let is_bulk = self.is_bulk(flow_index);
         if let Some(seat) = &mut self.seat {
-            seat.sent(charged, is_bulk);
+            seat.sent(tin_index, charged, is_bulk);
         }
     }
 
     /// A packet of the flow was dropped when it was to be sent; so many bytes are charged.
-    pub(super) fn dropped_parallel(&mut self, flow_index: u32, charged: u32, now: Time) {
+    pub(super) fn dropped_parallel(
+        &mut self,
+        tin_index: usize,
+        flow_index: u32,
+        charged: u32,
+        now: Time,
+    ) {
         let is_bulk = self.is_bulk(flow_index);
         let Some(seat) = &mut self.seat else { return };
-        seat.dropped(charged, now);
+        seat.dropped(tin_index, charged, now);
         if is_bulk {
-            seat.charge(charged);
+            seat.charge(tin_index, charged);
         }
     }
 
@@ -325,18 +348,19 @@ impl Tins {
     }
 
     /// A packet that was not yet to be sent was dropped, of which so many bytes are charged.
-    pub(super) fn charge_line(&mut self, charged: u32, now: Time) {
-        self.seat.iter_mut().for_each(|seat| seat.dropped(charged, now));
+    pub(super) fn charge_line(&mut self, tin_index: usize, charged: u32, now: Time) {
+        self.seat.iter_mut().for_each(|seat| seat.dropped(tin_index, charged, now));
     }
 
     /// Flows with a standing queue in other parallel queues.
-    pub(super) fn bulk_elsewhere(&self) -> u32 {
-        self.seat.as_ref().map_or(0, |seat| seat.bulk_elsewhere())
+    pub(super) fn bulk_elsewhere(&self, tin_index: usize) -> u32 {
+        self.seat.as_ref().map_or(0, |seat| seat.bulk_elsewhere(tin_index))
     }
 }
 
 /// The quanta of flows by their loads over all queues.
 struct Rounds<'a> {
+    tin_index: usize,
     flow_quantum: u32,
     base: u32,
     bulk_flows: &'a mut u32,
@@ -351,7 +375,7 @@ impl Rounds<'_> {
     fn weigh(&mut self, flow: &mut Flow) -> u16 {
         let weight = weight(self.base, flow, self.hosts);
         if flow.account.standing == Standing::Old {
-            reweigh(self.seat, flow, weight);
+            reweigh(self.seat, self.tin_index, flow, weight);
         }
         weight
     }
@@ -367,7 +391,7 @@ impl Quanta<Flow> for Rounds<'_> {
         let weight = self.weigh(flow);
         if let (true, Standing::Old, Some(seat)) = (ages, flow.account.standing, &mut *self.seat) {
             // What it sent beyond its first quantum it pays for in the rounds to come.
-            seat.charge(flow.account.deficit.min(0).unsigned_abs());
+            seat.charge(self.tin_index, flow.account.deficit.min(0).unsigned_abs());
         }
         rounded(self.flow_quantum, weight.into(), self.random)
     }
@@ -384,16 +408,16 @@ fn weight(base: u32, flow: &Flow, hosts: &Hosts) -> u16 {
         // The mode does not isolate an end at whose place nobody counts.
         let here = hosts.load(base, end, place);
         let everywhere = hosts.everywhere.as_ref();
-        everywhere.map_or(here, |all| all.load(end, hosts.tag(base, end, place)))
+        everywhere.map_or(here, |all| all.load(base, end, hosts.tag(base, end, place)))
     };
     let [source, destination] = ends.map(load);
     reciprocal(source.max(destination)) as u16
 }
 
 /// Tells the seat that the weight of `flow` is another.
-fn reweigh(seat: &mut Option<Box<Seat>>, flow: &mut Flow, weight: u16) {
+fn reweigh(seat: &mut Option<Box<Seat>>, tin_index: usize, flow: &mut Flow, weight: u16) {
     if let Some(seat) = seat {
-        seat.reweigh(flow.account.weight, weight);
+        seat.reweigh(tin_index, flow.account.weight, weight);
         flow.account.weight = weight;
     }
 }

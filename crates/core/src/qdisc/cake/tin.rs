@@ -45,7 +45,8 @@ pub(super) struct Tin {
     pub(super) flow_quantum: u32,
     /// Bytes that the tin may send in a round of DRR.
     tin_quantum: u32,
-    rate: Rate,
+    /// Its threshold.
+    pub(super) rate: Rate,
     pub(super) counters: Counters,
 }
 

@@ -43,6 +43,30 @@ impl Clock {
     }
 }
 
+/// When a tin's next packet is due at its threshold, shared by all queues.
+#[derive(Debug, Default)]
+pub struct TinClock(AtomicU64);
+
+impl TinClock {
+    /// When the tin's next packet is due.
+    pub fn due(&self) -> Time {
+        Time(self.0.load(Relaxed))
+    }
+
+    /// Begins at `now`, unless it is ahead.
+    pub fn start(&self, now: Time) {
+        self.0.fetch_max(now.0, Relaxed);
+    }
+
+    /// The tin sent for `time` at its threshold up to `now`: it is ahead by that at most.
+    pub fn pay(&self, time: Span, now: Time) {
+        let before = self.0.fetch_add(time.0, Relaxed);
+        if before > now.0 {
+            self.0.fetch_min((now + time).0.max(before), Relaxed);
+        }
+    }
+}
+
 /// `time` on the line as the failsafe clock counts it.
 pub fn failsafe(time: Span) -> Span {
     Span(time.0 * 3 / 2)

@@ -15,6 +15,12 @@
 //!   the least of all queues that contend. The lead is what the line serves in [`Timing::lead`], or
 //!   one quantum if that is more. No rate is divided and no period chosen: what one queue leaves,
 //!   the others have at once, in equal rounds.
+//! * *Tins.* Each tin has rounds of its own, and one clock at its threshold for all queues
+//!   ([`TinClock`]). The tin to serve is the highest one on schedule with packets in any queue,
+//!   and if none is, the one with the highest threshold. So that nobody waits for a queue that is
+//!   asked late, a tin with packets elsewhere only counts when it is a lead behind its schedule.
+//!   So does one in which this queue is ahead of the others' rounds. New flows may go early there
+//!   as well: by twice what a queue pays at once.
 //!
 //! Behind the bottleneck (`ingress`) a queue charges what it drops as well, and [`Clock`] counts
 //! what was delivered once more, at two thirds of the rate: the line is free when either says so,
@@ -28,6 +34,8 @@
 //! * *Fairness.* Of two flows with standing queues, each has its weight times the rounds of its
 //!   queue, but for a quantum and a packet; two queues' rounds differ by at most a lead and a
 //!   packet.
+//! * *Tins.* One with a backlog is at most a lead behind its schedule, while the others have as
+//!   much more.
 //! * *Work.* The queue with the fewest rounds may always send, so a line with a backlog is idle
 //!   only if that queue is asked later than the lead. One that was not asked for
 //!   [`Timing::stall`] while the line was free is passed over, and joins again in the present
@@ -36,8 +44,9 @@
 //!   least number of rounds and the lead are looked up when older ones forbid to send, and at
 //!   least every [`Timing::look`].
 //!
-//! Work: an atomic addition a lot and a store a packet. A queue looks at all N others when it is
-//! ahead, and then sleeps until they have made up for half of its lead.
+//! Work: an atomic addition a lot and a store a packet; with tins an exchange a tin more. A queue
+//! looks at all N others when it is ahead, once for each tin at most, and then sleeps until they
+//! have made up for half of its lead.
 
 mod clock;
 mod loads;
@@ -48,7 +57,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use self::clock::failsafe;
-pub use self::clock::{Clock, LOT};
+pub use self::clock::{Clock, TinClock, LOT};
 pub use self::loads::Loads;
 pub use self::timing::Timing;
 use crate::memory::{reserved, NoMemory};
@@ -60,25 +69,43 @@ use crate::time::{Span, Time};
 const WHOLE: u64 = 1 << 16;
 /// Most queues: each may look at all of them.
 pub const MOST_SEATS: usize = 256;
+/// Most tins of a queue.
+const MOST_TINS: usize = 8;
 
 /// State that all queues share.
 #[derive(Debug)]
 pub struct Shared {
     timing: &'static Timing,
     clock: Clock,
+    tins: Together,
     /// Flows of each host over all queues.
     pub loads: Loads,
     lanes: Box<[Arc<Lane>]>,
 }
 
+/// The tins over all queues, in cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Together {
+    clocks: [TinClock; MOST_TINS],
+    /// Queues with packets in each tin.
+    waiting: [AtomicU32; MOST_TINS],
+}
+
 /// One queue as the others see it, in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Lane {
+struct Lane([LaneTin; MOST_TINS]);
+
+/// One tin of a queue as the others see it.
+#[derive(Debug, Default)]
+struct LaneTin {
     /// Service of a flow of weight one; 256ths of a byte, modulo 2^64.
     served: AtomicU64,
     /// When it last asked to send from a standing queue; zero: it does not contend.
     asked: AtomicU64,
+    /// When it last asked to send anything, if there are several tins; zero: it has no packets.
+    waits: AtomicU64,
     /// Sum of its flows' weights.
     weight: AtomicU64,
     /// Flows with a standing queue.
@@ -95,15 +122,20 @@ impl Shared {
         let mut lanes = reserved(count)?;
         lanes.resize_with(count, Arc::default);
         let lanes: Box<[Arc<Lane>]> = lanes.into_boxed_slice();
+        let tins = Together::default();
         let shared =
-            Arc::new(Shared { timing, clock: Clock::default(), loads: Loads::new()?, lanes });
-        Ok((0..count).filter_map(move |n| Seat::new(shared.clone(), n)))
+            Arc::new(Shared { timing, clock: Clock::default(), tins, loads: Loads::new()?, lanes });
+        let mut seats = reserved(count)?;
+        for lane in &shared.lanes {
+            seats.push(Seat::new(shared.clone(), lane.clone())?);
+        }
+        Ok(seats.into_iter())
     }
 }
 
 /// One queue's place among the others.
 ///
-/// Caller's rule: [`Seat::may_send`] before each look for a packet; [`Seat::sent`] for each packet
+/// Caller's rule: [`Seat::choose`] before each look for a packet; [`Seat::sent`] for each packet
 /// that leaves, and [`Seat::leave`] when none is left; [`Seat::reweigh`] and [`Seat::charge`] as
 /// flows come, go and run into debt.
 #[derive(Debug)]
@@ -118,6 +150,28 @@ pub struct Seat {
     unpaid: Span,
     /// The part of it that was dropped.
     undelivered: Span,
+    rounds: Box<[Round; MOST_TINS]>,
+    /// Tins.
+    count: usize,
+    /// The tin that was chosen last.
+    tin: Option<usize>,
+    /// Tins in which such flows were next when this queue last asked.
+    asked_sparse: u32,
+    /// Nothing is to be sent until about then.
+    naps_until: Time,
+    now: Time,
+}
+
+/// One tin's round in this queue.
+#[derive(Debug, Default)]
+struct Round {
+    rate: u64,
+    byte_time: ByteTime,
+    remainder: u64,
+    /// How early flows without a standing queue may send: twice what one queue pays at once.
+    ahead: Span,
+    /// Time at the threshold that was used and not yet paid.
+    unpaid: Span,
     /// Sum of the weights of flows with a standing queue, in 65536ths.
     weight: u64,
     /// How many these are, and how many the others have, when last looked at.
@@ -128,16 +182,12 @@ pub struct Seat {
     least: u64,
     /// Service by which this queue may be ahead of the least: [`Timing::lead`], or one quantum.
     lead: u64,
-    /// Bytes of all queues in [`Timing::lead`].
-    lead_bytes: u64,
     /// One quantum, in the unit of `served`.
     quantum: u64,
     contends: bool,
+    waits: bool,
     /// When it last looked at the others.
     looked: Time,
-    /// Ahead of the others until about then.
-    naps_until: Time,
-    now: Time,
 }
 
 /// `a - b` of numbers that wrap.
@@ -145,10 +195,19 @@ fn beyond(a: u64, b: u64) -> i64 {
     a.wrapping_sub(b) as i64
 }
 
+impl Round {
+    fn is_ahead(&self) -> bool {
+        beyond(self.served, self.least) > self.lead as i64
+    }
+}
+
 impl Seat {
-    fn new(shared: Arc<Shared>, n: usize) -> Option<Seat> {
-        Some(Seat {
-            mine: shared.lanes.get(n)?.clone(),
+    fn new(shared: Arc<Shared>, mine: Arc<Lane>) -> Result<Seat, NoMemory> {
+        let mut rounds = reserved(MOST_TINS)?;
+        rounds.resize_with(MOST_TINS, Round::default);
+        let rounds = rounds.into_boxed_slice().try_into().map_err(|_| NoMemory)?;
+        Ok(Seat {
+            mine,
             timing: shared.timing,
             shared,
             byte_time: ByteTime::default(),
@@ -156,16 +215,10 @@ impl Seat {
             charges_drops: false,
             unpaid: Span::ZERO,
             undelivered: Span::ZERO,
-            weight: 0,
-            bulk_flows: 0,
-            bulk_elsewhere: 0,
-            served: 0,
-            least: 0,
-            lead: 0,
-            lead_bytes: 0,
-            quantum: 0,
-            contends: false,
-            looked: Time::ZERO,
+            rounds,
+            count: 1,
+            tin: None,
+            asked_sparse: 0,
             naps_until: Time::ZERO,
             now: Time::ZERO,
         })
@@ -176,13 +229,13 @@ impl Seat {
         &self.shared
     }
 
-    /// Runs at this rate and this quantum from now on, as all others must. Where drops are charged,
-    /// [`Seat::dropped`] must tell of them.
+    /// Runs at this rate, with tins of these rates and quanta, from now on, as all others must.
+    /// Where drops are charged, [`Seat::dropped`] must tell of them.
     pub fn configure(
         &mut self,
         rate: Rate,
         arithmetic: Arithmetic,
-        quantum: u32,
+        tins: impl Iterator<Item = (Rate, u32)>,
         charges_drops: bool,
     ) {
         if self.charges_drops && !charges_drops {
@@ -192,43 +245,137 @@ impl Seat {
         }
         self.charges_drops = charges_drops;
         (self.byte_time, self.remainder) = (ByteTime::new(rate, arithmetic), 0);
-        self.lead_bytes =
-            (rate.0 / 1_000_000).saturating_mul(self.timing.lead.as_micros()).min(1 << 32);
-        self.quantum = u64::from(quantum) << 8;
-        self.lead = self.quantum;
+        self.count = 0;
+        let lot = (rate.0 / 1_000_000).saturating_mul(LOT.as_micros()).clamp(1514, 1 << 20) as u32;
+        for (round, (rate, quantum)) in self.rounds.iter_mut().zip(tins) {
+            round.rate = rate.0;
+            (round.byte_time, round.remainder) = (ByteTime::new(rate, arithmetic), 0);
+            round.ahead = round.byte_time.of(lot) * 2;
+            round.unpaid = Span::ZERO;
+            round.quantum = u64::from(quantum) << 8;
+            round.lead = round.quantum;
+            self.count += 1;
+        }
     }
 
-    /// True if a packet may leave now; `is_sparse`: it is of a flow without a standing queue.
-    pub fn may_send(&mut self, now: Time, is_sparse: bool) -> bool {
+    /// The tin that was chosen last.
+    pub fn tin(&self) -> Option<usize> {
+        self.tin
+    }
+
+    /// The tin to send from now, if a packet may leave: `active` and `sparse` are the tins with
+    /// packets, and of these the ones in which a flow without a standing queue is next; a bit each.
+    pub fn choose(&mut self, now: Time, active: u32, sparse: u32) -> Option<usize> {
         self.now = now;
         self.naps_until = Time::ZERO;
-        if !is_sparse {
+        self.tin = None;
+        self.asked_sparse = sparse;
+        for tin in 0..self.count {
             // Before the line is free: who always comes second must not be left out.
-            self.contend();
+            match active >> tin & 1 != 0 {
+                true => self.wait(tin),
+                false => self.leave_tin(tin),
+            }
+            if active & !sparse & 1 << tin != 0 {
+                self.contend(tin);
+            }
         }
-        if self.due(is_sparse) > now {
-            return false;
+        let free = self.free();
+        let mut mine = active;
+        for _ in 0..self.count {
+            let mut tin = self.preferred(mine, sparse);
+            if mine >> tin & 1 == 0 && free + self.timing.stall < now {
+                // It may be one that nobody asks.
+                self.look(tin);
+                tin = self.preferred(mine, sparse);
+            }
+            if mine >> tin & 1 == 0 {
+                self.naps_until = now.max(free) + self.timing.nap;
+                return None;
+            }
+            let is_sparse = sparse >> tin & 1 != 0;
+            let due = if is_sparse { self.early(free) } else { free };
+            if due > now {
+                self.naps_until = due;
+                return None;
+            }
+            if is_sparse || !self.must_wait(tin) {
+                self.tin = Some(tin);
+                break;
+            }
+            // It is the others' turn there; what is not urgent need not wait for that.
+            mine &= !(1 << tin);
         }
-        if is_sparse {
-            return true;
-        }
-        if self.is_ahead() || self.looked + self.timing.look < now {
-            self.look();
-        }
-        !self.is_ahead()
+        self.tin
     }
 
-    /// When a packet may leave, as far as is known.
-    pub fn due(&self, is_sparse: bool) -> Time {
+    /// True if this queue is ahead of the others in a tin.
+    fn must_wait(&mut self, tin: usize) -> bool {
+        let round = &self.rounds[tin % MOST_TINS];
+        if round.is_ahead() || round.looked + self.timing.look < self.now {
+            self.look(tin);
+        }
+        self.rounds[tin % MOST_TINS].is_ahead()
+    }
+
+    /// The tin whose turn it is, among those with packets here or elsewhere: the highest one that
+    /// is on schedule, else the one with the highest threshold. One with packets elsewhere only is
+    /// on schedule when it is late by more than the lead: so late may a queue be asked. Flows
+    /// without a standing queue are before those of other queues that have one.
+    fn preferred(&self, active: u32, sparse: u32) -> usize {
+        if self.count == 1 {
+            return 0;
+        }
+        let (mut on_schedule, mut borrows, mut most) = (None, 0, 0);
+        for tin in 0..self.count {
+            let is_mine = active >> tin & 1 != 0;
+            let round = &self.rounds[tin % MOST_TINS];
+            if !is_mine && self.shared.tins.waiting[tin % MOST_TINS].load(Relaxed) == 0 {
+                continue;
+            }
+            let due = self.due_of(tin);
+            let is_due = match (is_mine, sparse >> tin & 1 != 0) {
+                (true, true) => due <= self.now + round.ahead,
+                (true, false) => due <= self.now,
+                (false, _) => due + self.timing.lead <= self.now,
+            };
+            if is_due {
+                on_schedule = Some(tin);
+            }
+            if round.rate >= most {
+                (borrows, most) = (tin, round.rate);
+            }
+        }
+        on_schedule.unwrap_or(borrows)
+    }
+
+    /// When a tin's next packet is due at its threshold, as far as is known.
+    fn due_of(&self, tin: usize) -> Time {
+        self.shared.tins.clocks[tin % MOST_TINS].due() + self.rounds[tin % MOST_TINS].unpaid
+    }
+
+    /// When the line is free, as far as is known.
+    fn free(&self) -> Time {
         let clock = &self.shared.clock;
-        let mut free = clock.next() + self.unpaid;
-        if self.charges_drops {
-            free = free.min(clock.failsafe() + failsafe(self.delivered()));
+        let free = clock.next() + self.unpaid;
+        match self.charges_drops {
+            true => free.min(clock.failsafe() + failsafe(self.delivered())),
+            false => free,
         }
-        match is_sparse {
-            true => Time(free.0.saturating_sub(self.ahead().0)),
-            false => free.max(self.naps_until),
+    }
+
+    fn early(&self, free: Time) -> Time {
+        Time(free.0.saturating_sub(self.ahead().0))
+    }
+
+    /// When a packet may leave, as far as is known; `sparse` as in [`Seat::choose`].
+    pub fn due(&self, sparse: u32) -> Time {
+        let free = self.free();
+        if sparse & !self.asked_sparse != 0 {
+            return self.early(free);
         }
+        let free = if sparse != 0 { self.early(free) } else { free };
+        free.max(self.naps_until)
     }
 
     /// How early flows without a standing queue may send: at least two full packets.
@@ -236,25 +383,34 @@ impl Seat {
         self.timing.ahead.max(self.byte_time.of(1514) * 2)
     }
 
-    /// A packet of `len` bytes leaves, from a standing queue if `is_bulk`.
-    pub fn sent(&mut self, len: u32, is_bulk: bool) {
+    /// A packet of `len` bytes of a tin leaves, from a standing queue if `is_bulk`.
+    pub fn sent(&mut self, tin: usize, len: u32, is_bulk: bool) {
         self.unpaid += self.byte_time.charge(len, &mut self.remainder);
+        self.use_tin(tin, len);
         if self.unpaid >= LOT {
             self.pay();
         }
         if is_bulk {
-            self.charge(len);
+            self.charge(tin, len);
         }
     }
 
     /// A packet of `len` bytes that would have left was dropped, as it came or at its turn.
-    pub fn dropped(&mut self, len: u32, now: Time) {
+    pub fn dropped(&mut self, tin: usize, len: u32, now: Time) {
         let time = self.byte_time.charge(len, &mut self.remainder);
         self.now = now;
         self.unpaid += time;
         self.undelivered += time;
+        self.use_tin(tin, len);
         if self.unpaid >= LOT {
             self.pay();
+        }
+    }
+
+    fn use_tin(&mut self, tin: usize, len: u32) {
+        if self.count > 1 {
+            let round = &mut self.rounds[tin % MOST_TINS];
+            round.unpaid += round.byte_time.charge(len, &mut round.remainder);
         }
     }
 
@@ -265,6 +421,11 @@ impl Seat {
             clock.pay_failsafe(self.delivered(), self.now, self.timing.late);
         }
         (self.unpaid, self.undelivered) = (Span::ZERO, Span::ZERO);
+        for (round, clock) in self.rounds.iter_mut().zip(&self.shared.tins.clocks) {
+            if round.unpaid > Span::ZERO {
+                clock.pay(core::mem::take(&mut round.unpaid), self.now);
+            }
+        }
     }
 
     /// Unpaid time of what was delivered.
@@ -272,27 +433,36 @@ impl Seat {
         Span(self.unpaid.0 - self.undelivered.0)
     }
 
-    /// Flows with a standing queue in the other queues, when last looked at.
-    pub fn bulk_elsewhere(&self) -> u32 {
-        self.bulk_elsewhere
+    /// A tin that had no packets here gets some.
+    pub fn start(&mut self, tin: usize, now: Time) {
+        if self.count > 1 && self.shared.tins.waiting[tin % MOST_TINS].load(Relaxed) == 0 {
+            self.shared.tins.clocks[tin % MOST_TINS].start(now);
+        }
+    }
+
+    /// A tin's flows with a standing queue in the other queues, when last looked at.
+    pub fn bulk_elsewhere(&self, tin: usize) -> u32 {
+        self.rounds[tin % MOST_TINS].bulk_elsewhere
     }
 
     /// `bytes` of service that flows with a standing queue had, or forwent.
-    pub fn charge(&mut self, bytes: u32) {
-        if let Some(service) = (u64::from(bytes) << 24).checked_div(self.weight) {
-            self.served = self.served.wrapping_add(service);
-            self.mine.served.store(self.served, Relaxed);
+    pub fn charge(&mut self, tin: usize, bytes: u32) {
+        let round = &mut self.rounds[tin % MOST_TINS];
+        if let Some(service) = (u64::from(bytes) << 24).checked_div(round.weight) {
+            round.served = round.served.wrapping_add(service);
+            self.mine.0[tin % MOST_TINS].served.store(round.served, Relaxed);
         }
     }
 
     /// The weight of a flow with a standing queue changes.
-    pub fn reweigh(&mut self, from: u16, to: u16) {
-        self.weight = self.weight + u64::from(to) - u64::from(from);
-        self.mine.weight.store(self.weight, Relaxed);
-        let flows = self.bulk_flows + u32::from(from == 0) - u32::from(to == 0);
-        if flows != self.bulk_flows {
-            self.bulk_flows = flows;
-            self.mine.bulk_flows.store(flows, Relaxed);
+    pub fn reweigh(&mut self, tin: usize, from: u16, to: u16) {
+        let (round, mine) = (&mut self.rounds[tin % MOST_TINS], &self.mine.0[tin % MOST_TINS]);
+        round.weight = round.weight + u64::from(to) - u64::from(from);
+        mine.weight.store(round.weight, Relaxed);
+        let flows = round.bulk_flows + u32::from(from == 0) - u32::from(to == 0);
+        if flows != round.bulk_flows {
+            round.bulk_flows = flows;
+            mine.bulk_flows.store(flows, Relaxed);
         }
     }
 
@@ -301,41 +471,80 @@ impl Seat {
         if self.unpaid > Span::ZERO {
             self.pay();
         }
-        if self.contends {
-            self.contends = false;
-            self.mine.asked.store(0, Relaxed);
+        (0..self.count).for_each(|tin| self.leave_tin(tin));
+    }
+
+    fn leave_tin(&mut self, tin: usize) {
+        let (round, mine) = (&mut self.rounds[tin % MOST_TINS], &self.mine.0[tin % MOST_TINS]);
+        if core::mem::take(&mut round.contends) {
+            mine.asked.store(0, Relaxed);
+        }
+        if core::mem::take(&mut round.waits) && mine.waits.swap(0, Relaxed) != 0 {
+            self.shared.tins.waiting[tin % MOST_TINS].fetch_sub(1, Relaxed);
         }
     }
 
     /// Forgets all flows.
     pub fn clear(&mut self) {
         self.leave();
-        (self.weight, self.bulk_flows) = (0, 0);
-        self.mine.weight.store(0, Relaxed);
-        self.mine.bulk_flows.store(0, Relaxed);
+        (0..MOST_TINS).for_each(|tin| self.leave_tin(tin));
+        for (tin, mine) in self.mine.0.iter().enumerate() {
+            let round = &mut self.rounds[tin % MOST_TINS];
+            (round.weight, round.bulk_flows) = (0, 0);
+            mine.weight.store(0, Relaxed);
+            mine.bulk_flows.store(0, Relaxed);
+        }
+    }
+
+    /// Has packets in this tin, as the others must know.
+    fn wait(&mut self, tin: usize) {
+        if self.count == 1 {
+            return;
+        }
+        self.rounds[tin % MOST_TINS].waits = true;
+        if self.mine.0[tin % MOST_TINS].waits.swap(self.now.0.max(1), Relaxed) == 0 {
+            self.shared.tins.waiting[tin % MOST_TINS].fetch_add(1, Relaxed);
+        }
     }
 
     /// Joins those that contend, if the others do not know of it, in their present round.
-    fn contend(&mut self) {
-        let is_known = self.contends && self.mine.asked.load(Relaxed) != 0;
+    fn contend(&mut self, tin: usize) {
+        let asked = &self.mine.0[tin % MOST_TINS].asked;
+        let round = &mut self.rounds[tin % MOST_TINS];
+        let is_known = round.contends && asked.load(Relaxed) != 0;
         if !is_known {
-            self.contends = false;
-            self.look();
-            let lead = beyond(self.served, self.least).min(self.lead as i64).max(0);
-            self.served = self.least.wrapping_add_signed(lead);
-            self.mine.served.store(self.served, Relaxed);
-            self.contends = true;
+            round.contends = false;
+            self.look(tin);
+            let round = &mut self.rounds[tin % MOST_TINS];
+            let lead = beyond(round.served, round.least).min(round.lead as i64).max(0);
+            round.served = round.least.wrapping_add_signed(lead);
+            self.mine.0[tin % MOST_TINS].served.store(round.served, Relaxed);
+            round.contends = true;
         }
-        self.mine.asked.store(self.now.0.max(1), Relaxed);
+        self.mine.0[tin % MOST_TINS].asked.store(self.now.0.max(1), Relaxed);
     }
 
-    fn is_ahead(&self) -> bool {
-        beyond(self.served, self.least) > self.lead as i64
+    /// Bytes that a tin has of the line in [`Timing::lead`], whatever the others want.
+    fn lead_bytes(&self, tin: usize) -> u64 {
+        let whole = self.rounds[0].rate;
+        let mut rate = whole;
+        for (other, waiting) in self.shared.tins.waiting.iter().enumerate().take(self.count) {
+            if other != tin && waiting.load(Relaxed) > 0 {
+                rate = rate.min(self.rounds[tin % MOST_TINS].rate);
+            }
+        }
+        let mut left = whole;
+        for (other, waiting) in self.shared.tins.waiting.iter().enumerate().take(self.count) {
+            if other > tin && waiting.load(Relaxed) > 0 {
+                left = left.saturating_sub(self.rounds[other % MOST_TINS].rate);
+            }
+        }
+        (rate.min(left) / 1_000_000).saturating_mul(self.timing.lead.as_micros()).min(1 << 32)
     }
 
     /// Looks for the least service of all that contend. Those who missed their turn are passed
     /// over. If this queue is ahead, says for how long.
-    fn look(&mut self) {
+    fn look(&mut self, tin: usize) {
         let clock = &self.shared.clock;
         let free = match self.charges_drops {
             true => clock.next().min(clock.failsafe()),
@@ -343,25 +552,37 @@ impl Seat {
         };
         let Timing { stall, nap, .. } = *self.timing;
         let is_idle = free + stall < self.now;
+        let lead_bytes = self.lead_bytes(tin);
+        let waiting = &self.shared.tins.waiting[tin % MOST_TINS];
+        let round = &mut self.rounds[tin % MOST_TINS];
         // It goes on when it is ahead by half of that.
-        let limit = self.served.wrapping_sub(self.lead / 2);
-        let (mut least, mut work, mut weights) = (None, 0, self.weight);
-        self.bulk_elsewhere = 0;
+        let limit = round.served.wrapping_sub(round.lead / 2);
+        let (mut least, mut work, mut weights) = (None, 0, round.weight);
+        round.bulk_elsewhere = 0;
         for lane in &self.shared.lanes {
             step();
-            let asked = lane.asked.load(Relaxed);
+            let lane_tin = &lane.0[tin % MOST_TINS];
+            let waits = lane_tin.waits.load(Relaxed);
+            if waits != 0
+                && is_idle
+                && Time(waits) + stall < self.now
+                && lane_tin.waits.compare_exchange(waits, 0, Relaxed, Relaxed).is_ok()
+            {
+                waiting.fetch_sub(1, Relaxed);
+            }
+            let asked = lane_tin.asked.load(Relaxed);
             if asked == 0 || Arc::ptr_eq(lane, &self.mine) {
                 continue;
             }
             if is_idle && Time(asked) + stall < self.now {
                 // Unless it asks at this moment.
-                let _ = lane.asked.compare_exchange(asked, 0, Relaxed, Relaxed);
+                let _ = lane_tin.asked.compare_exchange(asked, 0, Relaxed, Relaxed);
                 continue;
             }
-            let served = lane.served.load(Relaxed);
-            let weight = lane.weight.load(Relaxed);
+            let served = lane_tin.served.load(Relaxed);
+            let weight = lane_tin.weight.load(Relaxed);
             weights += weight;
-            self.bulk_elsewhere += lane.bulk_flows.load(Relaxed);
+            round.bulk_elsewhere += lane_tin.bulk_flows.load(Relaxed);
             let behind = beyond(limit, served).max(0) as u64;
             work += (behind >> 8).saturating_mul(weight) >> 16;
             least = match least {
@@ -369,14 +590,14 @@ impl Seat {
                 _ => Some(served),
             };
         }
-        self.looked = self.now;
-        self.lead = self.quantum.max((self.lead_bytes << 24) / weights.max(WHOLE));
+        round.looked = self.now;
+        round.lead = round.quantum.max((lead_bytes << 24) / weights.max(WHOLE));
         // Alone, or the last itself: it may send.
-        self.least = match least {
-            Some(least) if beyond(least, self.served) < 0 || !self.contends => least,
-            _ => self.served,
+        round.least = match least {
+            Some(least) if beyond(least, round.served) < 0 || !round.contends => least,
+            _ => round.served,
         };
-        if self.contends && self.is_ahead() {
+        if round.contends && round.is_ahead() {
             let work = self.byte_time.of(work.min(u64::from(ByteTime::MOST_BYTES)) as u32);
             let nap = work.min(nap).max(Span::from_micros(1));
             self.naps_until = self.now.max(free) + nap;
