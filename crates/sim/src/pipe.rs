@@ -9,13 +9,15 @@
 //!
 //! Invariant: due times in the ring never decrease.
 
-use std::collections::VecDeque;
 use std::slice;
 
 use prefetch_index::prefetch_index;
 use simnel_core::random::Random;
 use simnel_core::rate::{Arithmetic, ByteTime};
 use simnel_core::{Rate, Span, Time};
+
+/// Places of a ring when something is under way for the first time.
+const FIRST_PLACES: usize = 4;
 
 /// A way from one place to another.
 #[derive(Clone, Debug)]
@@ -32,7 +34,7 @@ pub(crate) struct Pipe {
     random: Random,
     /// True at the end that leads to the bottleneck of the route.
     pub to_bottleneck: bool,
-    ring: VecDeque<(Time, u32)>,
+    ring: Ring,
 }
 
 impl Pipe {
@@ -52,7 +54,7 @@ impl Pipe {
             last_due: Time::ZERO,
             random,
             to_bottleneck,
-            ring: VecDeque::new(),
+            ring: Ring::default(),
         }
     }
 
@@ -71,15 +73,15 @@ impl Pipe {
             due += Span((part >> 64) as u64);
         }
         self.last_due = self.last_due.max(due);
-        self.ring.push_back((self.last_due, handle));
+        self.ring.push((self.last_due, handle));
         (self.ring.len() == 1).then_some(self.last_due)
     }
 
     /// The head, whose time the caller knows to have come, and the time of what follows.
     #[inline]
     pub fn pop(&mut self) -> Option<(u32, Option<Time>)> {
-        let (_, handle) = self.ring.pop_front()?;
-        Some((handle, self.ring.front().map(|(due, _)| *due)))
+        let (_, handle) = self.ring.pop()?;
+        Some((handle, self.ring.get(0).map(|(due, _)| *due)))
     }
 
     /// The packet that arrives after `n` others.
@@ -99,12 +101,73 @@ impl Pipe {
 
     /// Those under way.
     pub fn handles(&self) -> impl Iterator<Item = u32> + '_ {
-        self.ring.iter().map(|(_, handle)| *handle)
+        (0..self.len()).filter_map(|n| self.upcoming(n))
     }
 
     /// Packets under way.
     pub fn len(&self) -> usize {
         self.ring.len()
+    }
+}
+
+/// A queue in a power of two of places, named by numbers that count on and wrap: neither end needs
+/// to know where the places end.
+#[derive(Clone, Debug, Default)]
+struct Ring {
+    places: Vec<(Time, u32)>,
+    head: usize,
+    tail: usize,
+}
+
+impl Ring {
+    #[inline]
+    fn len(&self) -> usize {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    #[inline(always)]
+    fn place(&self, number: usize) -> usize {
+        number & self.places.len().wrapping_sub(1)
+    }
+
+    /// The entry behind `n` others.
+    #[inline(always)]
+    fn get(&self, n: usize) -> Option<&(Time, u32)> {
+        if n >= self.len() {
+            return None;
+        }
+        self.places.get(self.place(self.head.wrapping_add(n)))
+    }
+
+    #[inline(always)]
+    fn push(&mut self, entry: (Time, u32)) {
+        if self.len() == self.places.len() {
+            self.grow();
+        }
+        let place = self.place(self.tail);
+        if let Some(free) = self.places.get_mut(place) {
+            *free = entry;
+            self.tail = self.tail.wrapping_add(1);
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<(Time, u32)> {
+        let first = self.get(0).copied()?;
+        self.head = self.head.wrapping_add(1);
+        Some(first)
+    }
+
+    /// Twice as many places; what is there moves to the first of them.
+    #[cold]
+    fn grow(&mut self) {
+        let length = self.len();
+        let first = self.place(self.head);
+        if length > 0 {
+            self.places.rotate_left(first);
+        }
+        self.places.resize((2 * length).max(FIRST_PLACES), (Time::ZERO, 0));
+        (self.head, self.tail) = (0, length);
     }
 }
 
@@ -121,6 +184,22 @@ mod tests {
         assert_eq!(pipe.push(2, 1000, Time::ZERO), None);
         assert_eq!(pipe.pop(), Some((1, Some(Time(27_000_000)))));
         assert_eq!((pipe.pop(), pipe.pop()), (Some((2, None)), None));
+    }
+
+    #[test]
+    fn a_ring_is_a_queue() {
+        let (mut ring, mut model) = (Ring::default(), std::collections::VecDeque::new());
+        let mut random = Random::new(7);
+        for step in 0..10_000 {
+            if random.below(100) < if step % 1_000 < 500 { 60 } else { 40 } {
+                ring.push((Time(step), step as u32));
+                model.push_back((Time(step), step as u32));
+            } else {
+                assert_eq!(ring.pop(), model.pop_front());
+            }
+            let n = random.below(8) as usize;
+            assert_eq!((ring.len(), ring.get(n)), (model.len(), model.get(n)));
+        }
     }
 
     #[test]

@@ -675,6 +675,6 @@ mod tests {
     #[test]
     fn an_endpoint_is_small() {
         let size = core::mem::size_of::<Endpoint>();
-        assert!(size <= 1_536, "{size}");
+        assert!(size <= 1_024, "{size}");
     }
 }

@@ -106,15 +106,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         )
         .map_err(output_failed)?;
     }
-    let mut costs = Vec::new();
+    let mut figures = Vec::new();
     for name in &names {
         let figure = apart(name, runs)?;
-        costs.push(figure.nanos_per_packet());
         print(&figure, args.json, out).map_err(output_failed)?;
+        figures.push(figure);
     }
-    if let (true, false, [few, .., many]) = (args.scale, args.json, costs.as_slice()) {
-        writeln!(out, "a packet among 10000 flows costs {:.2} times one among 10", many / few)
-            .map_err(output_failed)?;
+    if let (true, false, [few, .., many]) = (args.scale, args.json, figures.as_slice()) {
+        compare(few, many, out).map_err(output_failed)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -200,6 +199,18 @@ fn peak_mb() -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some((kib * 1024.0 / 1e5).round() / 10.0)
+}
+
+/// The cost of more flows: the time of a packet, and the memory of each further flow.
+fn compare(few: &Figure, many: &Figure, out: &mut dyn Write) -> io::Result<()> {
+    let times = many.nanos_per_packet() / few.nanos_per_packet();
+    writeln!(out, "a packet among 10000 flows costs {times:.2} times one among 10")?;
+    if let (Some(least), Some(most)) = (few.peak_mb, many.peak_mb) {
+        let flows = many.flows.unwrap_or(0).saturating_sub(few.flows.unwrap_or(0)).max(1);
+        let kib = (most - least) * 1e6 / 1024.0 / f64::from(flows);
+        writeln!(out, "each flow beyond 10 takes {kib:.2} KiB")?;
+    }
+    Ok(())
 }
 
 fn print(figure: &Figure, json: bool, out: &mut dyn Write) -> io::Result<()> {
