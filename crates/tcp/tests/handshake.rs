@@ -1,7 +1,7 @@
 //! The handshake, segment by segment (RFC 9293, section 3.5; RFC 7323; RFC 3168, section 6.1.1).
 
 use simnel_core::time::{Span, Time};
-use simnel_tcp::{Config, EcnMode, Endpoint, Segment, State, TcpFlags};
+use simnel_tcp::{Config, EcnMode, Endpoint, Path, Segment, State, TcpFlags};
 
 const SYN_ACK: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::ACK.0);
 
@@ -224,4 +224,18 @@ fn a_syn_is_repeated_after_a_second_and_then_two() {
         at.push(timer.0 / 1_000_000);
     }
     assert_eq!(at, [1_000, 3_000, 7_000]);
+}
+
+#[test]
+fn a_path_is_remembered_from_one_connection_to_the_next() {
+    let config = Config::default();
+    let (client, _) = connected(&config, &config);
+    let mut path = Path::default();
+    client.remember(&mut path);
+    // The handshake took 20 ms; no threshold is known before the first reduction.
+    assert_eq!(path, Path { srtt8_us: 8 * 20_000, ..Path::default() });
+    path.ssthresh = 33;
+    let mut next = Endpoint::new(&config);
+    next.recall(&path);
+    assert_eq!(next.stats().ssthresh, 33);
 }

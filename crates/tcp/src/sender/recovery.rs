@@ -655,4 +655,50 @@ mod tests {
         assert_eq!(phase(|sender| sender.board.get_mut(0).flags = flag::PSH), Phase::Open);
         assert_eq!(phase(|sender| sender.board.get_mut(1).flags = flag::EVER_RESENT), Phase::Open);
     }
+
+    /// RFC 5681, section 3.1: all is lost and one segment leaves; repeating the same timeout is no
+    /// other loss. F-RTO (RFC 5682) begins with the first one.
+    #[test]
+    fn a_timeout_starts_over_once() {
+        let mut sender = reducing(100, INFINITE, 10);
+        (sender.window.phase, sender.window.cwnd) = (Phase::Open, 20);
+        (sender.window.una, sender.window.nxt) = (1, 11);
+        let now = Now::new(simnel_core::time::Time(1_000_000_000));
+        sender.enter_loss(&now);
+        assert_eq!((sender.board.lost_out, sender.window.lost, sender.window.cwnd), (10, 10, 1));
+        assert_eq!((sender.window.ssthresh, sender.window.prior_cwnd), (14, 20));
+        assert_eq!((sender.window.phase, sender.recovery.high_seq), (Phase::Loss, 11));
+        assert!(sender.recovery.frto && sender.counters.reductions == 1);
+        assert_eq!((sender.used_since_ms, sender.window.count), (1_000, 0));
+        // The same segment again.
+        sender.timers.retries = 1;
+        sender.window.cwnd = 9;
+        sender.enter_loss(&now);
+        assert_eq!((sender.counters.reductions, sender.window.ssthresh), (1, 14));
+        assert!(sender.recovery.frto && sender.window.cwnd == 1);
+        // Another one after progress.
+        sender.timers.retries = 0;
+        sender.window.cwnd = 10;
+        sender.enter_loss(&now);
+        assert_eq!((sender.counters.reductions, sender.window.ssthresh), (2, 7));
+        assert!(!sender.recovery.frto);
+    }
+
+    /// Linux: three duplicates that were not believed were losses after all.
+    #[test]
+    fn a_timeout_forgets_an_overestimate_of_reordering() {
+        let reordering = |phase, sacked: u32| {
+            let mut sender = reducing(100, 50, 10);
+            (sender.window.phase, sender.recovery.reordering) = (phase, 9);
+            for id in 1..=sacked {
+                sender.board.get_mut(id).flags = flag::SACKED;
+            }
+            sender.board.sacked_out = sacked;
+            sender.enter_loss(&Now::default());
+            sender.recovery.reordering
+        };
+        assert_eq!(reordering(Phase::Disorder, 3), 3);
+        assert_eq!(reordering(Phase::Disorder, 2), 9);
+        assert_eq!(reordering(Phase::Recovery, 3), 9);
+    }
 }
