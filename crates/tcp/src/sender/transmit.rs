@@ -258,9 +258,13 @@ impl Sender {
         if room >= self.window.cwnd / TSO_WINDOW_SHARE {
             return false;
         }
-        // An ACK is soon to come, unless the head is half an RTT old already.
-        let head_us = self.board.first().map_or(0, |head| now.since_us(head.sent_us));
-        in_flight > 0 && head_us < self.rtt.srtt_us()
+        // As long as writes follow one another, and the head's ACK is due within a millisecond or half
+        // an RTT.
+        let Some(head) = self.board.first() else { return false };
+        let (age, rtt) = (now.since_us(head.sent_us), self.rtt.srtt_us());
+        in_flight > 0
+            && now.ms.wrapping_sub(self.window.last_sent_ms) <= 1
+            && age + (rtt / 2).min(1_000) >= rtt
     }
 
     /// Segments of a super-packet: a millisecond at the pacing rate, two at least.
@@ -545,6 +549,26 @@ mod tests {
         assert!(holds(true, true, 1_001, 1_000));
         assert!(!holds(true, true, 1_000, 1_000) && !holds(true, true, 900, 1_000));
         assert!(!holds(false, true, 1_001, 1_000) && !holds(true, false, 1_001, 1_000));
+    }
+
+    /// Linux: `tcp_tso_should_defer`.
+    #[test]
+    fn a_part_of_a_super_packet_waits_for_an_ack_that_is_due() {
+        let waits = |age: u32, rtt: u32, since_write: u32| {
+            let mut sender = Sender::new(&Config { tso_segments: 44, ..Config::default() });
+            (sender.window.mss, sender.window.cwnd) = (1_000, 30);
+            sender.window.pacing_rate = 30 * 1_024_000;
+            sender.rtt.update(rtt, 0, 0);
+            let now = Now::new(Time(5_000_000_000));
+            let sent_us = now.us.wrapping_sub(age);
+            sender.board.push(Record { len: 1_000, sent_us, ..Record::default() });
+            sender.window.last_sent_ms = now.ms.wrapping_sub(since_write);
+            sender.tso_waits(100_000, 29, &now)
+        };
+        assert!(waits(19_000, 20_000, 0) && waits(30_000, 20_000, 1));
+        assert!(!waits(18_999, 20_000, 0) && !waits(0, 20_000, 0));
+        assert!(waits(500, 1_000, 0) && !waits(499, 1_000, 0));
+        assert!(!waits(19_000, 20_000, 2));
     }
 
     /// Linux: a ms at the pacing rate, two segments at least, as many as the settings say at most.
