@@ -75,8 +75,22 @@ gateway_alone() {
     [ "$bytes" -le "$most" ]
 }
 
+lints() {
+    cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+}
+
 tests_built() {
     cargo test --quiet --workspace --locked --no-run
+}
+
+# --show-output: what tests could not run must be seen even when they pass.
+tests() {
+    cargo test --workspace --locked --no-fail-fast --tests -- --show-output
+}
+
+# Each is compiled as it is run.
+examples_in_documentation() {
+    cargo test --workspace --locked --no-fail-fast --doc
 }
 
 # What comes after this in a lane needs the program that the tests come with, or shares their folder.
@@ -90,6 +104,7 @@ on_one_core() {
     step 'compiled code' kernel/check
     after_build
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
+    step 'examples in documentation' examples_in_documentation
 }
 
 # What waits for somebody else's answer comes last.
@@ -100,6 +115,7 @@ on_all_cores() {
     step 'fuzz targets' "${bounded[@]}" scripts/fuzz.sh build
     after_build
     step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
+    step 'lints' lints
     step 'simulation side' simulation_side
     step 'documentation' documentation
     step 'Linux beside' linux_beside
@@ -111,18 +127,17 @@ on_all_cores() {
 step 'format' scripts/format.sh --check
 beside on_one_core
 beside on_all_cores
-step 'lints' cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 step 'build' tests_built
 touch "$logs/built"
-# --show-output: what tests could not run must be seen even when they pass.
-step 'tests' cargo test --workspace --locked --no-fail-fast -- --show-output
+step 'tests' tests
 for lane in "${lanes[@]}"; do
     wait "$lane" || echo 'FAILED  steps beside the tests: they did not come to their end' >>"$logs/summary"
 done
 lanes=()
 cat "$logs"/lane-*
 
-tests=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "$logs/tests.log" |
+results=("$logs"/tests.log "$logs"/examples-in-documentation.log)
+tests=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "${results[@]}" |
     awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed", passed, failed }')
 printf '\n=== Summary\n'
 cat "$logs/summary"

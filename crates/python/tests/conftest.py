@@ -41,12 +41,20 @@ def command():
 
 @pytest.fixture
 def ctrl_c():
-    """Ctrl-C, soon; nothing is left of it when the test ends."""
+    """Ctrl-C, soon after the last call; nothing is left of it when the test ends."""
     main = threading.main_thread().ident
-    timer = threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT])
+    timers = []
+
+    def soon():
+        for timer in timers:
+            timer.cancel()
+        timers.append(threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT]))
+        timers[-1].start()
+
     # A shell has its background jobs ignore it, and they have their children do so.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield timer.start
-    timer.cancel()
-    timer.join()
+    yield soon
+    for timer in timers:
+        timer.cancel()
+        timer.join()
     signal.signal(signal.SIGINT, before)

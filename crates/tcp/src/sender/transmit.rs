@@ -258,8 +258,8 @@ impl Sender {
         if room >= self.window.cwnd / TSO_WINDOW_SHARE {
             return false;
         }
-        // As long as writes follow one another, and the head's ACK is due within a millisecond or half
-        // an RTT.
+        // As long as writes follow one another, and the head's ACK is due within a millisecond or
+        // half an RTT.
         let Some(head) = self.board.first() else { return false };
         let (age, rtt) = (now.since_us(head.sent_us), self.rtt.srtt_us());
         in_flight > 0
