@@ -111,3 +111,56 @@ impl OwnStats for Stats {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::string::String;
+
+    use super::*;
+
+    #[test]
+    fn a_probability_has_six_places_and_the_sign_of_the_credit_names_a_queue() {
+        let stats = Stats {
+            probability: ONE / 8,
+            delay_c: Span::from_micros(1_500),
+            delay_l: Span::from_micros(20),
+            packets_in_c: 7,
+            packets_in_l: 6,
+            max_queue: 5,
+            ecn_mark: 4,
+            step_marks: 3,
+            credit: -2,
+            memory_used: 100,
+            max_memory_used: 200,
+            memory_limit: 300,
+            drops_c: 11,
+            drops_l: 12,
+            overlimit: 13,
+            qlen_c: 14,
+            qlen_l: 15,
+        };
+        let text = |stats: Stats, all| {
+            let mut text = String::new();
+            stats.write_below(all, &mut text).map(|()| text)
+        };
+        let (begin, middle, end) = (
+            "prob 0.125000 delay_c 1500us delay_l 20us\npkts_in_c 7 pkts_in_l 6 maxq 5\n\
+             ecn_mark 4 step_mark 3\n",
+            "credit -2 (L-queue)\n",
+            "memory_used 100 (max 200) of memory limit 300\n",
+        );
+        let ours = " drops_c 11 drops_l 12 overlimit 13 qlen_c 14 qlen_l 15\n";
+        assert_eq!(text(stats, false), Ok([begin, middle, end].concat()));
+        assert_eq!(text(stats, true), Ok([begin, middle, end, ours].concat()));
+
+        let line = |probability, credit| {
+            let text = text(Stats { probability, credit, ..Stats::default() }, false);
+            let has = |words: &str| text.as_ref().is_ok_and(|text| text.contains(words));
+            (has("prob 1.000000 ") || has("prob 0.000001 "), has("(C-queue)"))
+        };
+        assert_eq!(line(ONE, 1), (true, true));
+        // Rounded: the least that is shown is half of a millionth.
+        assert_eq!(line(ONE / 2_000_000 + 1, 0), (true, false));
+        assert_eq!(line(ONE / 2_000_000 - 1, 0), (false, false));
+    }
+}
