@@ -527,3 +527,19 @@ fn fair_queues_print_exactly_what_they_are() {
         assert_eq!(qdisc::parse(&printed), Ok(config), "{words}: {printed}");
     }
 }
+
+#[test]
+fn what_a_discipline_is_by_itself_lets_packets_pass() {
+    let device = Device::default();
+    for known in qdisc::disciplines() {
+        let Ok(config) = qdisc::parse(known.name) else { continue };
+        assert_eq!(config.passes_nothing(&device), None, "{}", known.name);
+    }
+    let why = |words| qdisc::parse(words).map(|config| config.passes_nothing(&device));
+    for words in ["pfifo limit 0", "bfifo limit 1", "cake memlimit 1"] {
+        let reason = why(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+        let (_, option) = words.split_once(' ').unwrap_or_default();
+        let option = option.split_once(' ').map_or(option, |(option, _)| option);
+        assert!(reason.is_some_and(|reason| reason.contains(option)), "{words}");
+    }
+}

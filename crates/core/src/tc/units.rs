@@ -360,6 +360,24 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
+    /// The shortest decimals that are read as the same 32 bits.
+    #[test]
+    fn probabilities_are_read_as_they_are_written() {
+        let text = |scaled| {
+            let mut text = alloc::string::String::new();
+            write_probability(scaled, &mut text).map(|()| text)
+        };
+        for (scaled, words) in
+            [(0, "0.0"), (1 << 31, "0.5"), (1 << 30, "0.25"), (1 << 28, "0.0625")]
+        {
+            assert_eq!(text(scaled).as_deref(), Ok(words));
+        }
+        for scaled in [1, 3, 42_949_673, u32::MAX / 3, u32::MAX] {
+            let words = text(scaled).unwrap_or_default();
+            assert_eq!(probability(&words), Ok(scaled), "{words}");
+        }
+    }
+
     #[test]
     fn units_without_a_recording() {
         assert_eq!(time("20ns"), Ok(Span(20)));
