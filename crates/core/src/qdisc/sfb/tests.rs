@@ -52,6 +52,9 @@ fn probabilities_rise_at_target_and_fall_when_idle() {
         }
         assert_eq!(bins(&mut sfb, 1)[0].1, prob, "{already}");
     }
+    // A bin of 16 at each level is the flow's: 200 there, and 12 in the mean of all.
+    let Detail::Sfb(stats) = sfb.snapshot().detail else { panic!() };
+    assert_eq!((stats.maxqlen, stats.maxprob.0, stats.avgprob.0), (sfb.backlog().packets, 200, 12));
     while sfb.dequeue(Time(1), &mut Discard).is_some() {}
     for prob in [170, 140] {
         sfb.enqueue(&packet(1, 2), Time(2), &mut Discard);
