@@ -259,3 +259,28 @@ macro_rules! figures {
         }
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_of_several_queues_are_sums() {
+        let totals = |n: u64| Totals {
+            enqueued_packets: 100 * n,
+            sent_packets: 70 * n,
+            sent_bytes: 70_000 * n,
+            dropped: core::array::from_fn(|reason| (reason as u64 + 1) * n),
+            marked: 3 * n,
+            overlimits: 5 * n,
+        };
+        let mut sum = totals(2);
+        sum.join(&totals(3));
+        assert_eq!(sum, totals(5));
+        let count = DropReason::COUNT as u64;
+        assert_eq!(sum.drops(), 5 * count * (count + 1) / 2);
+        let dropped = [2; DropReason::COUNT];
+        let came = Totals { enqueued_packets: 100, dropped, ..Totals::default() };
+        assert_eq!(came.settled(10).sent_packets, 90 - 2 * count);
+    }
+}
