@@ -51,6 +51,7 @@
 mod clock;
 mod loads;
 mod timing;
+mod tins;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -60,6 +61,7 @@ use self::clock::failsafe;
 pub use self::clock::{Clock, TinClock, LOT};
 pub use self::loads::Loads;
 pub use self::timing::Timing;
+use self::tins::{ByTin, MOST_TINS};
 use crate::memory::{reserved, NoMemory};
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::steps::step;
@@ -69,8 +71,6 @@ use crate::time::{Span, Time};
 const WHOLE: u64 = 1 << 16;
 /// Most queues: each may look at all of them.
 pub const MOST_SEATS: usize = 256;
-/// Most tins of a queue.
-const MOST_TINS: usize = 8;
 
 /// State that all queues share.
 #[derive(Debug)]
@@ -87,15 +87,15 @@ pub struct Shared {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Together {
-    clocks: [TinClock; MOST_TINS],
+    clocks: ByTin<[TinClock; MOST_TINS]>,
     /// Queues with packets in each tin.
-    waiting: [AtomicU32; MOST_TINS],
+    waiting: ByTin<[AtomicU32; MOST_TINS]>,
 }
 
 /// One queue as the others see it, in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Lane([LaneTin; MOST_TINS]);
+struct Lane(ByTin<[LaneTin; MOST_TINS]>);
 
 /// One tin of a queue as the others see it.
 #[derive(Debug, Default)]
@@ -150,7 +150,7 @@ pub struct Seat {
     unpaid: Span,
     /// The part of it that was dropped.
     undelivered: Span,
-    rounds: Box<[Round; MOST_TINS]>,
+    rounds: ByTin<Box<[Round; MOST_TINS]>>,
     /// Tins.
     count: usize,
     /// The tin that was chosen last.
@@ -205,7 +205,7 @@ impl Seat {
     fn new(shared: Arc<Shared>, mine: Arc<Lane>) -> Result<Seat, NoMemory> {
         let mut rounds = reserved(MOST_TINS)?;
         rounds.resize_with(MOST_TINS, Round::default);
-        let rounds = rounds.into_boxed_slice().try_into().map_err(|_| NoMemory)?;
+        let rounds = ByTin(rounds.into_boxed_slice().try_into().map_err(|_| NoMemory)?);
         Ok(Seat {
             mine,
             timing: shared.timing,
@@ -247,7 +247,7 @@ impl Seat {
         (self.byte_time, self.remainder) = (ByteTime::new(rate, arithmetic), 0);
         self.count = 0;
         let lot = (rate.0 / 1_000_000).saturating_mul(LOT.as_micros()).clamp(1514, 1 << 20) as u32;
-        for (round, (rate, quantum)) in self.rounds.iter_mut().zip(tins) {
+        for (round, (rate, quantum)) in self.rounds.0.iter_mut().zip(tins) {
             round.rate = rate.0;
             (round.byte_time, round.remainder) = (ByteTime::new(rate, arithmetic), 0);
             round.ahead = round.byte_time.of(lot) * 2;
@@ -311,11 +311,11 @@ impl Seat {
 
     /// True if this queue is ahead of the others in a tin.
     fn must_wait(&mut self, tin: usize) -> bool {
-        let round = &self.rounds[tin % MOST_TINS];
+        let round = &self.rounds[tin];
         if round.is_ahead() || round.looked + self.timing.look < self.now {
             self.look(tin);
         }
-        self.rounds[tin % MOST_TINS].is_ahead()
+        self.rounds[tin].is_ahead()
     }
 
     /// The tin whose turn it is, among those with packets here or elsewhere: the highest one that
@@ -329,8 +329,8 @@ impl Seat {
         let (mut on_schedule, mut borrows, mut most) = (None, 0, 0);
         for tin in 0..self.count {
             let is_mine = active >> tin & 1 != 0;
-            let round = &self.rounds[tin % MOST_TINS];
-            if !is_mine && self.shared.tins.waiting[tin % MOST_TINS].load(Relaxed) == 0 {
+            let round = &self.rounds[tin];
+            if !is_mine && self.shared.tins.waiting[tin].load(Relaxed) == 0 {
                 continue;
             }
             let due = self.due_of(tin);
@@ -351,7 +351,7 @@ impl Seat {
 
     /// When a tin's next packet is due at its threshold, as far as is known.
     fn due_of(&self, tin: usize) -> Time {
-        self.shared.tins.clocks[tin % MOST_TINS].due() + self.rounds[tin % MOST_TINS].unpaid
+        self.shared.tins.clocks[tin].due() + self.rounds[tin].unpaid
     }
 
     /// When the line is free, as far as is known.
@@ -409,8 +409,14 @@ impl Seat {
 
     fn use_tin(&mut self, tin: usize, len: u32) {
         if self.count > 1 {
-            let round = &mut self.rounds[tin % MOST_TINS];
+            let round = &mut self.rounds[tin];
             round.unpaid += round.byte_time.charge(len, &mut round.remainder);
+        }
+    }
+
+    fn settle(&mut self) {
+        if self.unpaid > Span::ZERO {
+            self.pay();
         }
     }
 
@@ -421,7 +427,7 @@ impl Seat {
             clock.pay_failsafe(self.delivered(), self.now, self.timing.late);
         }
         (self.unpaid, self.undelivered) = (Span::ZERO, Span::ZERO);
-        for (round, clock) in self.rounds.iter_mut().zip(&self.shared.tins.clocks) {
+        for (round, clock) in self.rounds.0.iter_mut().zip(&self.shared.tins.clocks.0) {
             if round.unpaid > Span::ZERO {
                 clock.pay(core::mem::take(&mut round.unpaid), self.now);
             }
@@ -435,28 +441,28 @@ impl Seat {
 
     /// A tin that had no packets here gets some.
     pub fn start(&mut self, tin: usize, now: Time) {
-        if self.count > 1 && self.shared.tins.waiting[tin % MOST_TINS].load(Relaxed) == 0 {
-            self.shared.tins.clocks[tin % MOST_TINS].start(now);
+        if self.count > 1 && self.shared.tins.waiting[tin].load(Relaxed) == 0 {
+            self.shared.tins.clocks[tin].start(now);
         }
     }
 
     /// A tin's flows with a standing queue in the other queues, when last looked at.
     pub fn bulk_elsewhere(&self, tin: usize) -> u32 {
-        self.rounds[tin % MOST_TINS].bulk_elsewhere
+        self.rounds[tin].bulk_elsewhere
     }
 
     /// `bytes` of service that flows with a standing queue had, or forwent.
     pub fn charge(&mut self, tin: usize, bytes: u32) {
-        let round = &mut self.rounds[tin % MOST_TINS];
+        let round = &mut self.rounds[tin];
         if let Some(service) = (u64::from(bytes) << 24).checked_div(round.weight) {
             round.served = round.served.wrapping_add(service);
-            self.mine.0[tin % MOST_TINS].served.store(round.served, Relaxed);
+            self.mine.0[tin].served.store(round.served, Relaxed);
         }
     }
 
     /// The weight of a flow with a standing queue changes.
     pub fn reweigh(&mut self, tin: usize, from: u16, to: u16) {
-        let (round, mine) = (&mut self.rounds[tin % MOST_TINS], &self.mine.0[tin % MOST_TINS]);
+        let (round, mine) = (&mut self.rounds[tin], &self.mine.0[tin]);
         round.weight = round.weight + u64::from(to) - u64::from(from);
         mine.weight.store(round.weight, Relaxed);
         let flows = round.bulk_flows + u32::from(from == 0) - u32::from(to == 0);
@@ -468,28 +474,26 @@ impl Seat {
 
     /// Contends for the line no longer: nothing is queued, or what is queued has been sent.
     pub fn leave(&mut self) {
-        if self.unpaid > Span::ZERO {
-            self.pay();
-        }
+        self.settle();
         (0..self.count).for_each(|tin| self.leave_tin(tin));
     }
 
     fn leave_tin(&mut self, tin: usize) {
-        let (round, mine) = (&mut self.rounds[tin % MOST_TINS], &self.mine.0[tin % MOST_TINS]);
+        let (round, mine) = (&mut self.rounds[tin], &self.mine.0[tin]);
         if core::mem::take(&mut round.contends) {
             mine.asked.store(0, Relaxed);
         }
         if core::mem::take(&mut round.waits) && mine.waits.swap(0, Relaxed) != 0 {
-            self.shared.tins.waiting[tin % MOST_TINS].fetch_sub(1, Relaxed);
+            self.shared.tins.waiting[tin].fetch_sub(1, Relaxed);
         }
     }
 
     /// Forgets all flows.
     pub fn clear(&mut self) {
-        self.leave();
-        (0..MOST_TINS).for_each(|tin| self.leave_tin(tin));
-        for (tin, mine) in self.mine.0.iter().enumerate() {
-            let round = &mut self.rounds[tin % MOST_TINS];
+        self.settle();
+        for tin in 0..MOST_TINS {
+            self.leave_tin(tin);
+            let (round, mine) = (&mut self.rounds[tin], &self.mine.0[tin]);
             (round.weight, round.bulk_flows) = (0, 0);
             mine.weight.store(0, Relaxed);
             mine.bulk_flows.store(0, Relaxed);
@@ -501,42 +505,42 @@ impl Seat {
         if self.count == 1 {
             return;
         }
-        self.rounds[tin % MOST_TINS].waits = true;
-        if self.mine.0[tin % MOST_TINS].waits.swap(self.now.0.max(1), Relaxed) == 0 {
-            self.shared.tins.waiting[tin % MOST_TINS].fetch_add(1, Relaxed);
+        self.rounds[tin].waits = true;
+        if self.mine.0[tin].waits.swap(self.now.0.max(1), Relaxed) == 0 {
+            self.shared.tins.waiting[tin].fetch_add(1, Relaxed);
         }
     }
 
     /// Joins those that contend, if the others do not know of it, in their present round.
     fn contend(&mut self, tin: usize) {
-        let asked = &self.mine.0[tin % MOST_TINS].asked;
-        let round = &mut self.rounds[tin % MOST_TINS];
+        let asked = &self.mine.0[tin].asked;
+        let round = &mut self.rounds[tin];
         let is_known = round.contends && asked.load(Relaxed) != 0;
         if !is_known {
             round.contends = false;
             self.look(tin);
-            let round = &mut self.rounds[tin % MOST_TINS];
+            let round = &mut self.rounds[tin];
             let lead = beyond(round.served, round.least).min(round.lead as i64).max(0);
             round.served = round.least.wrapping_add_signed(lead);
-            self.mine.0[tin % MOST_TINS].served.store(round.served, Relaxed);
+            self.mine.0[tin].served.store(round.served, Relaxed);
             round.contends = true;
         }
-        self.mine.0[tin % MOST_TINS].asked.store(self.now.0.max(1), Relaxed);
+        self.mine.0[tin].asked.store(self.now.0.max(1), Relaxed);
     }
 
     /// Bytes that a tin has of the line in [`Timing::lead`], whatever the others want.
     fn lead_bytes(&self, tin: usize) -> u64 {
         let whole = self.rounds[0].rate;
         let mut rate = whole;
-        for (other, waiting) in self.shared.tins.waiting.iter().enumerate().take(self.count) {
+        for (other, waiting) in self.shared.tins.waiting.0.iter().enumerate().take(self.count) {
             if other != tin && waiting.load(Relaxed) > 0 {
-                rate = rate.min(self.rounds[tin % MOST_TINS].rate);
+                rate = rate.min(self.rounds[tin].rate);
             }
         }
         let mut left = whole;
-        for (other, waiting) in self.shared.tins.waiting.iter().enumerate().take(self.count) {
+        for (other, waiting) in self.shared.tins.waiting.0.iter().enumerate().take(self.count) {
             if other > tin && waiting.load(Relaxed) > 0 {
-                left = left.saturating_sub(self.rounds[other % MOST_TINS].rate);
+                left = left.saturating_sub(self.rounds[other].rate);
             }
         }
         (rate.min(left) / 1_000_000).saturating_mul(self.timing.lead.as_micros()).min(1 << 32)
@@ -553,15 +557,15 @@ impl Seat {
         let Timing { stall, nap, .. } = *self.timing;
         let is_idle = free + stall < self.now;
         let lead_bytes = self.lead_bytes(tin);
-        let waiting = &self.shared.tins.waiting[tin % MOST_TINS];
-        let round = &mut self.rounds[tin % MOST_TINS];
+        let waiting = &self.shared.tins.waiting[tin];
+        let round = &mut self.rounds[tin];
         // It goes on when it is ahead by half of that.
         let limit = round.served.wrapping_sub(round.lead / 2);
         let (mut least, mut work, mut weights) = (None, 0, round.weight);
         round.bulk_elsewhere = 0;
         for lane in &self.shared.lanes {
             step();
-            let lane_tin = &lane.0[tin % MOST_TINS];
+            let lane_tin = &lane.0[tin];
             let waits = lane_tin.waits.load(Relaxed);
             if waits != 0
                 && is_idle
