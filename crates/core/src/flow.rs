@@ -252,6 +252,14 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_not_printed() {
+        let (key, hasher) =
+            (HashKey::new(12_345, 67_890), FlowHasher::of_flows(HashKey::new(1, 2)));
+        assert_eq!(std::format!("{key:?}"), "HashKey(secret)");
+        assert!(std::format!("{hasher:?}").contains("SipHash13(secret)"));
+    }
+
+    #[test]
     fn agrees_with_an_independent_siphash() {
         let hasher = FlowHasher::new(HashKey::new(1, 2), 128);
         let v4 = hasher.hash(&Addresses::V4([10, 0, 0, 1], [10, 1, 0, 7]), 6, [0x1f, 0x90, 1, 187]);

@@ -222,6 +222,10 @@ mod tests {
             assert_eq!(counted.count(Time(ms * 1_000_000)), expected);
             assert_eq!(counted, fired);
         }
+        // Jiffies of 4 ms stretch 15 ms to 16, each time.
+        let jiffies = Tick::Jiffies { hz: 250, wheel: false };
+        let mut slow = Periodic::new(jiffies, Time::ZERO, period, period);
+        assert_eq!(slow.count(Time(160_000_000)), 10);
         assert_eq!((prompt, prompt), (late, bored));
         let mut once = Periodic::new(Tick::Exact, Time::ZERO, period, Span::ZERO);
         once.catch_up(Time(u64::MAX - 1), |_| true);

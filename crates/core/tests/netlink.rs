@@ -5,7 +5,7 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use simnel_core::netlink::{Attributes, Options};
-use simnel_core::qdisc::{netlink, Class, Device, Discard};
+use simnel_core::qdisc::{netlink, Class, Device, Discard, Managed};
 use simnel_core::{Packet, Span, Time};
 use support::netlink::{check, requests, seed};
 use support::table::make;
@@ -80,6 +80,12 @@ fn cut_and_mistold_lengths_are_refused_by_name_or_ignored() {
 
 #[test]
 fn classes_are_the_queues_and_nothing_else() {
+    let packet = |n: u64| {
+        let mut packet = Packet::new(n, 100 + n as u32);
+        packet.flow = (n % 7) << 29;
+        packet.tos = (n % 3 * 0x20) as u8;
+        packet
+    };
     for (words, classes) in [
         ("cake bandwidth 1mbit", 3 * 1024),
         ("cake diffserv8 queues 64", 8 * 64),
@@ -87,11 +93,14 @@ fn classes_are_the_queues_and_nothing_else() {
         ("fq_pie flows 50", 50),
     ] {
         let mut qdisc = make(words);
+        let is_waiting = |qdisc: &dyn Managed, n| {
+            let queue = qdisc.queue_of(&packet(n))?;
+            Some(qdisc.class(queue).expect(words).backlog.packets > 0)
+        };
+        assert!((0..7).all(|n| is_waiting(&*qdisc, n) != Some(true)), "{words}");
         for n in 0..300u64 {
-            let mut packet = Packet::new(n, 100 + n as u32);
-            packet.flow = (n % 7) << 29;
-            packet.tos = (n % 3 * 0x20) as u8;
-            qdisc.enqueue(&packet, Time(n), &mut Discard);
+            qdisc.enqueue(&packet(n), Time(n), &mut Discard);
+            assert_eq!(is_waiting(&*qdisc, n), Some(true), "{words}");
         }
         for n in 0..5 {
             let _ = qdisc.dequeue(Time(1000 + n), &mut Discard);

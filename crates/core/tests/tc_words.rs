@@ -104,6 +104,24 @@ fn errors_say_what_where_and_what_instead() {
 }
 
 #[test]
+fn errors_say_what_would_have_been_right() {
+    for (words, expected) in [
+        ("cke nat", "the name of a discipline"),
+        ("cake nta", "a keyword of the discipline"),
+        ("drr weight 2", "a keyword that goes with the others"),
+        ("cake bandwidth", "a RATE such as 20mbit"),
+        ("cake bandwidth fast", "a RATE such as 20mbit"),
+        ("cake queues 1000", "a power of two, 8 to 32768"),
+        ("netem loss 1%", "a word that is known here, too"),
+        ("tbf rate 1mbit burst 9k limit 9k limit 8k", "something that was not said before"),
+    ] {
+        let error = qdisc::parse(words).unwrap_err();
+        assert_eq!(error.expected(), expected, "{words}");
+        assert_eq!(error.is_foreign(), words.starts_with("netem"), "{words}");
+    }
+}
+
+#[test]
 fn errors_point_at_the_word() {
     let text = "  cake\t nat   diffserv5 wash";
     let error = qdisc::parse(text).unwrap_err();
@@ -258,6 +276,7 @@ fn dualpi2_speaks_as_tc() {
     for words in [
         "typical_rtt 30ms max_rtt 20ms",
         "max_rtt 100s",
+        "max_rtt 5s",
         "classic_protection 101",
         "classic_protection ten",
         "alpha -1",
@@ -336,6 +355,32 @@ fn tbf_that_holds_less_than_its_burst_shows_its_limit() {
     assert!(json.contains(r#""limit":1000"#) && !json.contains("lat"), "{json}");
     let (text, _) = shown("tbf rate 1mbit burst 2000 limit 2000");
     assert!(text.contains("burst 2000b lat 0us "), "{text}");
+}
+
+#[test]
+fn disciplines_without_a_recording_show_all_settings_as_json() {
+    for (words, options) in [
+        ("delay 20ms 2ms limit 50", r#"{"delay_ns":20000000,"jitter_ns":2000000,"limit":50}"#),
+        (
+            "line rate 8mbit delay 10ms 1ms fifo 100p in-flight 77 overhead 20 atm",
+            concat!(
+                r#"{"rate":1000000,"fifo":"pfifo","limit":100,"delay_ns":10000000,"#,
+                r#""jitter_ns":1000000,"in_flight":77,"raw":false,"atm":"atm","overhead":20}"#,
+            ),
+        ),
+        ("line", r#"{"rate":"unlimited","#),
+        (
+            "fq_pie limit 9 flows 7 target 1ms tupdate 2ms alpha 3 beta 4 quantum 300 ecn \
+             memory_limit 5000 ecn_prob 6 savings 15kb",
+            concat!(
+                r#"{"limit":9,"flows":7,"target":1000,"tupdate":2000,"alpha":3,"beta":4,"#,
+                r#""quantum":300,"memory_limit":5000,"ecn_prob":6,"ecn":true,"savings":15360}"#,
+            ),
+        ),
+    ] {
+        let (_, json) = shown(words);
+        assert!(json.contains(&format!(r#""options":{options}"#)), "{words}: {json}");
+    }
 }
 
 fn framing() -> impl Strategy<Value = Framing> {

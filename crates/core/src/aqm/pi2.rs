@@ -45,10 +45,9 @@ impl Default for Pi2Params {
 impl Pi2Params {
     /// Settings for round trips of `max_rtt` at most and `typical_rtt` usually, as `tc` computes
     /// them (RFC 9332, appendix A.1): alpha = 0.1 * tupdate / max_rtt^2, beta = 0.3 / max_rtt. The
-    /// longest is six typical ones, unless both are said. None if a weight would be nothing, or
-    /// beyond what Linux can keep.
+    /// longest is six typical ones, unless both are said. None if alpha would be nothing, as it is
+    /// before beta; neither is ever beyond what Linux can keep.
     pub fn for_round_trips(max_rtt: Option<Span>, typical_rtt: Option<Span>) -> Option<Pi2Params> {
-        const MOST: u128 = 16_777_215 * 256;
         // 0.1 and 0.3 as C has them in single precision, in units of 2^-27.
         const TENTH: u128 = 13_421_773;
         const THREE_TENTHS: u128 = 40_265_320;
@@ -64,7 +63,7 @@ impl Pi2Params {
         let weight = |times: u128, over: u128| ((256 * 1_000_000 * times) / over) >> 27;
         let alpha = weight(TENTH * u128::from(tupdate), squared);
         let beta = weight(THREE_TENTHS, wide);
-        (alpha > 0 && beta > 0 && beta <= MOST).then(|| Pi2Params {
+        (alpha > 0).then(|| Pi2Params {
             target: Span::from_micros(typical),
             tupdate: Span::from_micros(tupdate),
             alpha: alpha as u32,

@@ -292,3 +292,75 @@ impl PacketOwner for Mover<'_> {
         self.to.enqueue(&packet, self.now, self.owner);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Flags;
+    use crate::qdisc::{build, parse, Discard};
+    use crate::rate::Arithmetic;
+
+    /// An owner that answers, and counts what it was asked.
+    #[derive(Default)]
+    struct Asked {
+        hashes: u32,
+        views: u32,
+    }
+
+    impl PacketOwner for Asked {
+        fn dropped(&mut self, _: Packet, _: DropReason) {}
+        fn keyed_hash(&mut self, _: &Packet, _: [u64; 2]) -> Option<u32> {
+            self.hashes += 1;
+            Some(7)
+        }
+        fn ack_view(&mut self, _: &Packet) -> Option<AckView> {
+            self.views += 1;
+            None
+        }
+    }
+
+    #[test]
+    fn questions_to_the_owner_pass_through_all_that_stand_above() {
+        let device = Device { arithmetic: Arithmetic::LINUX, ..Device::default() };
+        for above in ["tbf rate 8mbit burst 15k", "htb rate 8mbit burst 15k", "drr class 1:1"] {
+            for (words, expected) in [("sfq", [4, 0]), ("sfb", [4, 0]), ("cake ack-filter", [0, 4])]
+            {
+                let config = parse(&std::format!("{above} {words}")).unwrap();
+                let (mut qdisc, mut owner) = (build(&config, &device).unwrap(), Asked::default());
+                for flow in 1..=4 {
+                    let mut packet = Packet::new(flow, 60);
+                    (packet.flow, packet.flags) = (flow << 9, Flags::IPV4 | Flags::TCP);
+                    packet.class = 1;
+                    qdisc.enqueue(&packet, Time(flow), &mut owner);
+                }
+                assert_eq!([owner.hashes, owner.views], expected, "{above} {words}");
+                let order: [Option<u64>; 4] = core::array::from_fn(|n| {
+                    qdisc.dequeue(Time(9 + n as u64), &mut owner).map(|packet| packet.handle)
+                });
+                assert_eq!(order, [1, 2, 3, 4].map(Some), "{above} {words}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_that_is_only_looked_at_keeps_its_room() {
+        let device = Device::default();
+        let fair = ["fq_codel drop_batch 1", "fq_pie", "sfq"];
+        for words in ["pfifo", "codel", "pie", "dualpi2", "cobalt"].into_iter().chain(fair) {
+            let config = parse(&std::format!("{words} limit 3")).unwrap();
+            let mut child = Child::new(&config, &device).unwrap();
+            let put = |child: &mut Child| {
+                let mut packet = Packet::new(1, 1000);
+                packet.flow = 3;
+                child.enqueue(&packet, Time(1), &mut Discard);
+                child.backlog().packets
+            };
+            (0..3).for_each(|_| _ = put(&mut child));
+            assert_eq!(child.front(Time(2), &mut Discard, |packet| packet.len), Some(1000));
+            assert_eq!(put(&mut child), 3, "{words}");
+            assert!(child.take(Time(2), &mut Discard).is_some());
+            assert_eq!(child.backlog().packets, 2, "{words}");
+            assert_eq!((put(&mut child), put(&mut child)), (3, 3), "{words}");
+        }
+    }
+}

@@ -241,6 +241,50 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_without_a_burst_says_how_long_a_packet_takes() {
+        let device = Device::default();
+        let micros = |words| settings(words).packet_time(&device).map(|time| time.0 / 1000);
+        // A full frame has 1514 bytes, 1500 of them IP; a cell of ATM carries 48 of its 53.
+        assert_eq!(micros("cake bandwidth 12mbit"), Some(1009));
+        assert_eq!(micros("cake bandwidth 12mbit overhead 38"), Some(1025));
+        assert_eq!(micros("cake bandwidth 424kbit raw overhead 26 atm"), Some(33_000));
+        for words in ["cake", "fq_codel", "tbf rate 1mbit burst 15k limit 30k", "line rate 9mbit"] {
+            assert_eq!(micros(words), None, "{words}");
+        }
+    }
+
+    /// From 1 Gbit/s on cake does not split them, as in Linux; and then not without a rate.
+    #[test]
+    fn super_packets_are_taken_whole_where_they_are_not_split() {
+        for (words, whole) in [
+            ("cake", true),
+            ("cake bandwidth 1gbit", true),
+            ("cake bandwidth 999999kbit", false),
+            ("cake bandwidth 1mbit no-split-gso", true),
+            ("cake bandwidth 1mbit", false),
+            ("fq_codel", false),
+            ("pfifo", false),
+        ] {
+            assert_eq!(settings(words).takes_super_packets(), whole, "{words}");
+        }
+    }
+
+    #[test]
+    fn settings_with_others_below_are_not_compared() {
+        for (words, known) in [
+            ("pie limit 9", true),
+            ("cake nat", true),
+            ("drr srchost", false),
+            ("htb rate 1mbit burst 15k", false),
+            ("tbf rate 1mbit burst 15k limit 30k", false),
+        ] {
+            assert_eq!(settings(words).is_surely(&settings(words)), known, "{words}");
+            assert!(!settings(words).is_surely(&settings("codel")), "{words}");
+        }
+        assert!(!settings("pie limit 9").is_surely(&settings("pie limit 8")));
+    }
+
+    #[test]
     fn settings_are_asked_with_all_below() {
         let above = settings("htb rate 5mbit drr class 1:1 cake host-prefix 64 ack-filter");
         assert_eq!((above.host_prefix(), above.wants_acks()), (Some(64), true));
@@ -269,13 +313,23 @@ mod tests {
             ("tbf rate 1mbit burst 1000 limit 9000", "`burst 1000b`"),
             ("cake memlimit 1", "`memlimit 1b`"),
             ("blue limit 0", "`limit 0`"),
+            ("red limit 1513 min 300 max 900 avpkt 100", "a packet of 1514 bytes"),
             ("htb rate 1mbit pfifo limit 0", "`limit 0`"),
             ("drr class 1:1", "priority"),
         ] {
             let said = settings(words).passes_nothing(&device).expect(words);
             assert!(said.contains(reason), "{words}: {said}");
         }
-        for words in ["pfifo", "bfifo", "cake", "tbf rate 1mbit burst 15k sfq", "drr", "dualpi2"] {
+        for words in [
+            "pfifo",
+            "bfifo",
+            "cake",
+            "tbf rate 1mbit burst 15k sfq",
+            "drr",
+            "dualpi2",
+            "red limit 1514 min 300 max 900 avpkt 100",
+            "red ns limit 1",
+        ] {
             assert_eq!(settings(words).passes_nothing(&device), None, "{words}");
         }
     }

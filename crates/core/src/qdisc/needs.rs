@@ -67,3 +67,44 @@ impl Config {
         needs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Bypass, Choice, Needs};
+    use crate::qdisc::{parse, Device};
+
+    #[test]
+    fn needs_are_those_of_the_settings() {
+        const MOST: Needs = Needs::MOST;
+        let seldom = Needs { vain_calls: false, ..MOST };
+        let empty = Needs { bypass: Bypass::Empty, ..MOST };
+        let at_rest = Needs { bypass: Bypass::AtRest, ..MOST };
+        let cake = Needs { pieces: true, choice: Choice::QueueAndHost, ..seldom };
+        let queue = |choice| Needs { choice: Choice::Queue(choice), ..MOST };
+        for (words, needs) in [
+            ("cake", cake),
+            ("cake nat no-split-gso", Needs { translation: true, pieces: false, ..cake }),
+            ("pfifo", Needs { vain_calls: false, ..empty }),
+            ("pfifo limit 0", seldom),
+            ("codel", empty),
+            ("fq_codel flows 9", Needs { bypass: Bypass::Empty, ..queue(9) }),
+            ("fq_codel flows 9 savings 15kb", queue(9)),
+            ("fq_pie flows 9", queue(9)),
+            ("sfq divisor 64", Needs { bypass: Bypass::Empty, ..queue(64) }),
+            ("pie", Needs { vain_calls: false, ..at_rest }),
+            ("red limit 60kb avpkt 1000", at_rest),
+            ("sfb", seldom),
+            ("dualpi2", MOST),
+            ("drr", MOST),
+            // What stands below is never passed by, but needs the same of packets.
+            ("tbf rate 1mbit burst 15k cake", Needs { pieces: true, ..MOST }),
+            (
+                "htb rate 1mbit burst 15k tbf rate 1mbit burst 15k cake nat no-split-gso",
+                Needs { translation: true, ..MOST },
+            ),
+            ("htb rate 1mbit burst 15k fq_codel", MOST),
+        ] {
+            assert_eq!(parse(words).unwrap().needs(&Device::default()), needs, "{words}");
+        }
+    }
+}

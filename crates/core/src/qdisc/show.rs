@@ -340,6 +340,37 @@ mod tests {
         for word in ["", "1", "10000:", "1:+2", "x:", "1:2:3"] {
             assert_eq!(word.parse::<Handle>(), Err(NotAHandle), "{word}");
         }
+        assert!(std::format!("{NotAHandle}").contains("such as 1: or 1:10"));
+    }
+
+    #[test]
+    fn own_statistics_alone_are_what_stands_beside_those_of_all() {
+        for words in ["blue", "cobalt", "dualpi2", "cake", "red limit 60kb avpkt 1000", "pfifo"] {
+            let config = parse(words).unwrap();
+            let snapshot = build(&config, &Device::default()).unwrap().snapshot();
+            let (mut text, mut json) = (String::new(), String::new());
+            show_own(&snapshot, &mut text).unwrap();
+            show_own_json(&snapshot, &mut json).unwrap();
+            assert_eq!((text.is_empty(), json == "{}"), (words == "pfifo", words == "pfifo"));
+            let shown = |statistics, json: bool| {
+                let view = QdiscView {
+                    handle: 0x1_0000,
+                    dev: None,
+                    parent: Parent::Root,
+                    refcnt: 1,
+                    config: &config,
+                    snapshot: Some(&snapshot),
+                };
+                let mut out = String::new();
+                match json {
+                    true => show_json(&mut out, &[view], statistics).unwrap(),
+                    false => show(&mut out, &[view], statistics).unwrap(),
+                }
+                out
+            };
+            assert!(text.lines().all(|line| shown(Statistics::All, false).contains(line)));
+            assert!(shown(Statistics::All, true).contains(&json[1..json.len() - 1]), "{json}");
+        }
     }
 
     #[test]

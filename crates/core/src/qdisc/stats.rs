@@ -277,6 +277,15 @@ mod tests {
         let mut sum = totals(2);
         sum.join(&totals(3));
         assert_eq!(sum, totals(5));
+        let of = |n, packets, bytes| Snapshot {
+            totals: totals(n),
+            backlog: Backlog { packets, bytes },
+            detail: Detail::Fifo(()),
+        };
+        let mut whole = of(2, 4, 900);
+        whole.join(&of(3, u32::MAX - 1, 50));
+        assert_eq!(whole.totals, sum);
+        assert_eq!(whole.backlog, Backlog { packets: u32::MAX, bytes: 950 });
         let count = DropReason::COUNT as u64;
         assert_eq!(sum.drops(), 5 * count * (count + 1) / 2);
         let dropped = [2; DropReason::COUNT];

@@ -450,6 +450,19 @@ mod acks {
     }
 }
 
+#[test]
+fn the_payload_is_what_follows_the_headers_that_are_known() {
+    let payload_of = |frame: &[u8]| payload(LinkLayer::Ethernet, frame).map(<[u8]>::len);
+    assert_eq!(payload_of(&ethernet(0x0800, &v4(17, &udp(9)))), Some(9));
+    assert_eq!(payload_of(&ethernet(0x0800, &v4(6, &tcp(0x10, &[1; 12], 5)))), Some(5));
+    assert_eq!(payload_of(&ethernet(0x86dd, &v6(17, &udp(0)))), Some(0));
+    let vlan = [&[0, 7, 8, 0][..], &v4(17, &udp(3))].concat();
+    assert_eq!(payload_of(&ethernet(0x8100, &vlan)), Some(3));
+    assert_eq!(payload_of(&ethernet(0x0806, &[0; 28])), None);
+    let bare = v4(17, &udp(9));
+    assert_eq!(payload(LinkLayer::Ip { link_header: 14 }, &bare).map(<[u8]>::len), Some(9));
+}
+
 proptest! {
     /// Whatever the fast paths take, the general path sees alike, and the keys give its hashes.
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use simnel_core::qdisc::{self, ConfigError, DropReason};
 use simnel_core::random::Random;
+use simnel_core::wire::AckView;
 use simnel_core::Span;
 
 use crate::driver::{packet, with, Driver};
@@ -150,6 +151,37 @@ fn what_was_learnt_of_flows_outlives_a_change_that_needs_more_memory() {
     driver.change("besteffort bandwidth 2mbit memlimit 10mb ack-filter overhead 20");
     assert_eq!((driver.stats().max_adj_size, driver.stats().max_network_size), (0, 0));
     assert!(flows(&driver) == before, "flows have changed");
+}
+
+#[test]
+fn a_larger_limit_makes_room_for_more_packets() {
+    for words in ["", "ack-filter", "diffserv4 flowblind"] {
+        let mut driver = Driver::new("memlimit 46080b");
+        driver.put_all(packet(1, 1514), 20);
+        driver.change(&format!("memlimit 10mb {words}"));
+        driver.put_all(packet(2, 1514), 3_000);
+        assert!(driver.lost().is_empty(), "`{words}`");
+        assert_eq!(driver.cake.backlog().packets, 3_020, "`{words}`");
+    }
+}
+
+#[test]
+fn acknowledgements_that_wait_are_known_to_a_filter_that_comes_later() {
+    let ack = |n: u32| AckView {
+        flags: AckView::ACK,
+        ack: n * 1_000,
+        expendable_options: true,
+        ..AckView::default()
+    };
+    for words in ["ack-filter", "ack-filter memlimit 10mb", "ack-filter flowblind"] {
+        let mut driver = Driver::new("bandwidth 1mbit memlimit 1mb");
+        let waiting: Vec<u64> = (1..=4).map(|n| driver.put_tcp(packet(3, 64), ack(n))).collect();
+        driver.change(&format!("bandwidth 1mbit {words}"));
+        driver.put_tcp(packet(3, 64), ack(5));
+        assert_eq!(driver.lost().len(), 1, "`{words}`");
+        assert!(waiting.contains(&driver.lost()[0]), "`{words}`");
+        assert_eq!(driver.drops(DropReason::AckFilter), 1, "`{words}`");
+    }
 }
 
 #[test]

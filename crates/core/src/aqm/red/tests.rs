@@ -102,6 +102,10 @@ fn the_average_after_an_idle_time() {
     assert_eq!(after(25, 0), 15_000);
     assert_eq!(after(254, 0), 60_000 >> law.shifts[254]);
     assert_eq!(after(100_000, 0), 0);
+    red.average = 60_000 << law.wlog;
+    red.found_empty(start);
+    red.observe(&law, 0, start + Span(cell.0 / 4));
+    assert_eq!(red.average(&law), 45_000);
     // The arrival that ends the idle time does not add the queue that it finds.
     red.average = 60_000 << law.wlog;
     red.found_empty(start);
@@ -118,6 +122,69 @@ fn the_average_follows_the_queue() {
         // 1 - (1 - 1/32)^n of the way.
         let ideal = 20_000.0 * (1.0 - (31f64 / 32.0).powi(n as i32));
         assert!((red.average(&law) as f64 - ideal).abs() < 40.0, "{n}");
+    }
+}
+
+#[test]
+fn arrivals_below_min_are_admitted_at_once() {
+    let (params, law) = setting();
+    let timer = Periodic::new(Tick::Exact, Time::ZERO, ADAPT_EVERY, ADAPT_EVERY);
+    for adaptive in [false, true] {
+        let law = Law { adaptive, ..law.clone() };
+        let mut red = RedState::new(&params, &law, Time::ZERO, timer);
+        let (mut random, mut queue, mut short) = (Random::new(4), 0, 0);
+        for n in 1..20_000 {
+            let now = Time(n * 1_000_000);
+            if random.below(50) == 0 {
+                red.found_empty(now);
+            }
+            queue = (queue + u64::from(random.below(9_000))).saturating_sub(4_100) % 80_000;
+            let (mut admitted, was_idle) = (red.clone(), red.idle_since.is_some());
+            let is_due = adaptive && red.timer.is_due(now);
+            let admits = admitted.admits(&law, queue, now);
+            let verdict = red.arrives(&law, &Packet::new(0, 1000), queue, now, &mut random);
+            if admits {
+                assert_eq!((verdict, &admitted), (RedVerdict::Pass, &red), "{n}");
+                short += 1;
+            } else {
+                let is_above = red.average >= law.min;
+                assert!(was_idle || is_due || is_above, "{n}");
+            }
+        }
+        assert!((5_000..19_000).contains(&short), "{short}");
+    }
+}
+
+#[test]
+fn a_queue_at_rest_has_no_average_and_counts_nothing() {
+    let (_, red) = red(0);
+    for (average, count, at_rest) in [(0, -1, true), (1, -1, false), (0, 0, false), (0, 3, false)] {
+        assert_eq!(RedState { average, count, ..red.clone() }.is_at_rest(), at_rest);
+    }
+    // The first between the thresholds is hit: memory that Linux has only cleared.
+    assert_eq!(RedState { count: -1, ..red.clone() }.cleared().count, 0);
+}
+
+#[test]
+fn early_signals_are_marks_drops_or_none() {
+    let (_, law) = setting();
+    for (ecn, nodrop, tos, expected) in [
+        (false, false, 2, RedVerdict::Early { marked: false }),
+        (true, false, 2, RedVerdict::Early { marked: true }),
+        (true, false, 0, RedVerdict::Early { marked: false }),
+        (true, true, 2, RedVerdict::Early { marked: true }),
+        (true, true, 0, RedVerdict::Spared),
+    ] {
+        let signals = Signals { ecn, nodrop, harddrop: false };
+        let law = Law { signals, ..law.clone() };
+        let (_, mut red) = red(60_000);
+        let mut random = Random::new(1);
+        let mut packet = Packet::new(0, 1000);
+        (packet.flags, packet.tos) = (Flags::IPV4, tos);
+        let mut verdicts =
+            (0..100).map(|_| red.arrives(&law, &packet, 60_000, Time(1), &mut random));
+        let signal = verdicts.find(|verdict| *verdict != RedVerdict::Pass);
+        assert_eq!(signal, Some(expected));
     }
 }
 
@@ -174,6 +241,13 @@ fn adaptation_keeps_to_its_band_and_its_bounds() {
         red.arrives(&law, &Packet::new(0, 1000), average, now, &mut Random::new(1));
         red.max_p()
     };
+    // Per byte above `min`, to the nearest.
+    let mut red = RedState::new(&params, &law, Time::ZERO, Periodic::never());
+    red.timer = Periodic::new(Tick::Exact, Time::ZERO, ADAPT_EVERY, ADAPT_EVERY);
+    (red.average, red.idle_since) = (80_000 << law.wlog, None);
+    red.adapt(&law, Time::ZERO + ADAPT_EVERY);
+    let ideal = f64::from(red.max_p) / f64::from(law.delta);
+    assert_eq!(f64::from(red.step), ideal.round());
     let start = params.probability;
     assert_eq!(steer(54_000, 1), start);
     assert_eq!(steer(66_000, 1), start);

@@ -69,6 +69,7 @@ fn the_low_latency_queue_goes_first_and_the_classic_one_is_protected() {
         ("dualpi2 classic_protection 25", 25),
         ("dualpi2 classic_protection 70", 70),
         ("dualpi2 classic_protection 0", 0),
+        ("dualpi2 classic_protection 100", 100),
     ] {
         let mut dualpi2 = dualpi2(words);
         for _ in 0..1000 {
