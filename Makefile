@@ -56,7 +56,7 @@ lint: setup ## format and lints only
 fuzz: setup ## bounded fuzzing: SECONDS=600 for each target
 	@scripts/fuzz.sh $(or $(SECONDS),60)
 
-mutants: ## whether tests notice small changes of the code, for hours: ARGS="--file crates/core/src/aqm/blue.rs"
+mutants: ## whether tests notice small changes of the code: ARGS="--file crates/core/src/aqm/blue.rs"
 	@scripts/mutants.sh $(ARGS)
 
 rehearse: setup ## the data path's loop against a model of the kernel with faults: HOURS=1000

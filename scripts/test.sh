@@ -66,6 +66,15 @@ linux_beside() {
     echo 'NOT RUN: Linux beside (no linux-source-6.1, flex, bison, bc or xz-utils)'
 }
 
+# Small changes of files that many tests reach: each is noticed, or listed with its reason.
+mutants() {
+    if ! cargo mutants --version >/dev/null 2>&1; then
+        echo 'NOT RUN: mutants (cargo install --locked cargo-mutants@27.1.0)'
+        return
+    fi
+    scripts/mutants.sh --package simnel-tcp --longest 1 --file '*/ranges.rs' --file '*/segment.rs'
+}
+
 # A router's flash is small.
 gateway_alone() {
     local most=$((4 * 1024 * 1024)) bytes
@@ -104,6 +113,7 @@ on_one_core() {
     step 'compiled code' kernel/check
     after_build
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
+    step 'mutants' mutants
     step 'examples in documentation' examples_in_documentation
 }
 

@@ -100,6 +100,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn an_empty_set_has_no_lowest_range() {
+        let mut ranges = Ranges::default();
+        assert!(ranges.is_empty() && ranges.first().is_none() && ranges.first_ref().is_none());
+        ranges.insert(20, 30);
+        ranges.insert(5, 10);
+        assert!(!ranges.is_empty());
+        assert_eq!((ranges.first(), ranges.first_ref()), (Some((5, 10)), Some(&(5, 10))));
+        assert_eq!((ranges.count(), ranges.end()), (2, Some(30)));
+        ranges.clear();
+        assert!(ranges.is_empty() && ranges.end().is_none());
+    }
+
     proptest! {
         /// Against one bit a number.
         #[test]

@@ -347,6 +347,13 @@ mod tests {
     }
 
     #[test]
+    fn a_flag_is_set_once_and_for_all() {
+        let mut flags = TcpFlags::ACK | (TcpFlags::PSH | TcpFlags::ACK);
+        flags.set(TcpFlags::PSH);
+        assert_eq!(flags, TcpFlags(0x18));
+    }
+
+    #[test]
     fn syn_and_fin_take_a_number_each() {
         for (flags, end) in [
             (TcpFlags::ACK, 105),

@@ -199,6 +199,130 @@ fn what_does_not_belong_to_the_handshake_changes_nothing() {
 }
 
 #[test]
+fn an_endpoint_opens_once() {
+    let mut listening = Endpoint::new(&Config::default());
+    listening.listen();
+    listening.connect(ms(1));
+    assert_eq!(listening.state(), State::Listen);
+    let (mut ended, _) = client(&Config::default());
+    ended.on_segment(&Segment::new(TcpFlags::RST, 0, 1), ms(10));
+    ended.connect(ms(20));
+    ended.listen();
+    assert_eq!((ended.state(), sent(&mut ended, ms(20)).len()), (State::Closed, 0));
+}
+
+/// RFC 9293, section 3.5: the ACK that ends the handshake may carry data.
+#[test]
+fn data_may_come_with_the_last_of_the_handshake() {
+    let config = Config { timestamps: false, ..Config::default() };
+    let (_, syn) = client(&config);
+    let (mut server, _) = server(&config, &syn);
+    server.on_segment(&Segment { len: 100, ..Segment::new(TcpFlags::ACK, 1, 1) }, ms(20));
+    assert_eq!((server.state(), server.received()), (State::Established, 100));
+    let answers = sent(&mut server, ms(20));
+    assert_eq!(answers.iter().map(|answer| answer.ack).collect::<Vec<_>>(), [101]);
+}
+
+/// RFC 6298, section 2.2: a SYN that was sent once gives the first sample.
+#[test]
+fn the_first_round_trip_is_that_of_the_syn() {
+    let config = Config { timestamps: false, ..Config::default() };
+    let mut client = Endpoint::new(&config);
+    client.connect(ms(1_000));
+    let syn = sent(&mut client, ms(1_000))[0];
+    let (_, answer) = server(&config, &syn);
+    client.on_segment(&answer, ms(1_020));
+    assert_eq!(client.stats().srtt, Span::from_millis(20));
+}
+
+/// RFC 3168, section 6.1.4: a bare ACK is not ECN-capable; with DCTCP, Linux sends it so.
+#[test]
+fn bare_acks_are_ecn_capable_with_dctcp_alone() {
+    use simnel_core::packet::Ecn;
+    use simnel_tcp::CongestionControl::{Cubic, Dctcp};
+    for (congestion, ecn, expected) in [
+        (Cubic, EcnMode::On, Ecn::NotEct),
+        (Dctcp, EcnMode::Off, Ecn::NotEct),
+        (Dctcp, EcnMode::Accurate, Ecn::Ect0),
+    ] {
+        let config = Config { congestion, ecn, ..Config::default() };
+        let (mut client, mut server) = connected(&config, &config);
+        client.write(1);
+        exchange(&mut client, &mut server, 40);
+        client.write(1_000);
+        let data = sent(&mut client, ms(50));
+        data.iter().for_each(|segment| server.on_segment(segment, ms(60)));
+        let acks = sent(&mut server, ms(60));
+        assert!(!acks.is_empty());
+        assert!(acks.iter().all(|ack| ack.ecn == expected), "{congestion:?} {ecn:?}");
+    }
+}
+
+/// Segments each way until there are no more.
+fn exchange(a: &mut Endpoint, b: &mut Endpoint, at: u64) {
+    for n in 0..10 {
+        for segment in sent(a, ms(at + n)) {
+            b.on_segment(&segment, ms(at + n));
+        }
+        for segment in sent(b, ms(at + n)) {
+            a.on_segment(&segment, ms(at + n));
+        }
+    }
+}
+
+#[test]
+fn segments_are_counted_by_kind() {
+    let (mut client, mut server) = connected(&Config::default(), &Config::default());
+    client.write(3 * 1_448);
+    exchange(&mut client, &mut server, 40);
+    let (a, b) = (client.stats(), server.stats());
+    // A SYN, the last of the handshake and data; an answer and ACKs.
+    assert_eq!((a.segments_sent, a.data_segments_sent, a.acks_sent), (5, 3, 1));
+    assert_eq!((b.segments_received, b.data_segments_received), (5, 3));
+    assert_eq!((b.segments_sent, b.data_segments_sent), (1 + b.acks_sent, 0));
+    assert_eq!((a.segments_received, a.data_segments_received), (b.segments_sent, 0));
+    assert_eq!((a.bytes_sent, a.bytes_acked, b.bytes_received), (4_344, 4_344, 4_344));
+    // What has happened is told once.
+    let (of_a, of_b) = (client.take_events(), server.take_events());
+    assert_eq!((of_a.acked, of_a.data, of_b.acked, of_b.data), (true, false, false, true));
+    exchange(&mut client, &mut server, 60);
+    assert!(!client.take_events().acked && !server.take_events().data);
+    // Needless repetitions are no events.
+    let mut old = Segment::new(TcpFlags::ACK, 1, 1);
+    (old.len, old.timestamps) = (1_448, true);
+    server.on_segment(&old, ms(70));
+    let opened = Segment { window: 200_000, ..Segment::new(TcpFlags::ACK, 1, 4_345) };
+    client.on_segment(&opened, ms(70));
+    assert!(!client.take_events().acked && !server.take_events().data);
+    assert_eq!((client.stats().peer_window, client.stats().in_flight), (200_000, 0));
+}
+
+/// RFC 9293, section 3.6: each direction closes by itself, and the end is told once.
+#[test]
+fn both_ends_close_before_it_is_over() {
+    let (mut a, mut b) = connected(&Config::default(), &Config::default());
+    a.write(1_000);
+    exchange(&mut a, &mut b, 40);
+    a.take_events();
+    b.take_events();
+    a.close();
+    exchange(&mut a, &mut b, 60);
+    assert_eq!((a.state(), b.state()), (State::Closing, State::CloseWait));
+    let (of_a, of_b) = (a.take_events(), b.take_events());
+    assert_eq!((of_a.peer_closed, of_b.peer_closed), (false, true));
+    assert!(!of_a.finished && !of_b.finished);
+    b.close();
+    let fin = sent(&mut b, ms(80)).pop().unwrap();
+    a.on_segment(&fin, ms(80));
+    exchange(&mut a, &mut b, 80);
+    assert_eq!((a.state(), b.state()), (State::Finished, State::Finished));
+    let (of_a, of_b) = (a.take_events(), b.take_events());
+    assert!(of_a.peer_closed && of_a.finished && of_b.finished);
+    a.on_segment(&fin, ms(95));
+    assert_eq!((a.state(), a.take_events().finished), (State::Finished, false));
+}
+
+#[test]
 fn a_reset_ends_it_on_either_side() {
     let (mut client, syn) = client(&Config::default());
     client.on_segment(&Segment::new(TcpFlags::RST, 0, 1), ms(10));

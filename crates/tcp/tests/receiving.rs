@@ -243,3 +243,17 @@ fn fin_and_reset_end_a_connection() {
     assert!(script.endpoint.take_events().reset);
     assert_eq!(script.endpoint.next_timer(), None);
 }
+
+/// Linux's `tcp_event_data_sent`: where data goes both ways, acknowledgements wait for it.
+#[test]
+fn data_in_answer_ends_quick_acks() {
+    Script::new(&plain()).play(
+        "60 < data 0..1
+         60 > ack 1                 # at once
+         61 write 1
+         61 > data 0..1
+         62 < data 1..2
+         101 > nothing
+         102.5 > ack 2",
+    );
+}

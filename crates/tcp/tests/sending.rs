@@ -481,3 +481,11 @@ fn without_sack_three_duplicates_start_recovery() {
          100 = ssthresh 5",
     );
 }
+
+#[test]
+fn a_source_without_end_sends_at_once() {
+    let mut script = Script::new(&reno());
+    script.play("60 > nothing");
+    script.endpoint.write_unlimited();
+    script.play("60 > data 0..10");
+}

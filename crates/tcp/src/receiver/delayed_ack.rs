@@ -610,4 +610,32 @@ mod tests {
         receiver.acks.sent();
         assert_eq!((receiver.acks.quick, receiver.acks.ato), (0, 40));
     }
+
+    /// Linux's `__tcp_ack_snd_check`: a twentieth of the lesser RTT, a ms at most, and its slack.
+    #[test]
+    fn acks_are_held_back_for_a_twentieth_of_the_rtt() {
+        for (rtt_ms, srtt_us, us) in [
+            (8, 0, 400),
+            (8, 4_000, 200),
+            (4, 8_000, 200),
+            (0, 8_000, 400),
+            (8, 8_000, 400),
+            (100, 0, 1_000),
+            (0, 0, 0),
+        ] {
+            let mut receiver = Receiver::steady();
+            if rtt_ms > 0 {
+                let mut segment = crate::Segment::new(crate::TcpFlags::ACK, 1, 1);
+                (segment.len, segment.ts_echo) = (1_448, 1_001);
+                receiver.window.measure_rtt(&segment, &at(1_000 + rtt_ms));
+            }
+            let Receiver { acks, window, nxt } = &mut receiver;
+            let round = Round { srtt_us, ..ROUND };
+            for n in 0..4 {
+                acks.schedule();
+                assert_eq!(acks.decide(*nxt, true, window, &round, &at(2_000)), n < 3);
+            }
+            assert_eq!(acks.next_timer(), Time(2_000_100_000 + 1_000 * us), "{rtt_ms} {srtt_us}");
+        }
+    }
 }

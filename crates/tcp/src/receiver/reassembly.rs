@@ -185,4 +185,34 @@ mod tests {
         assert_eq!(blocks(&mut reassembly), [(5, 10), (20, 30)]);
         assert_eq!(blocks(&mut reassembly), [(20, 30)]);
     }
+
+    #[test]
+    fn ranges_are_counted() {
+        let mut reassembly = Reassembly::default();
+        assert_eq!(reassembly.ranges(), 0);
+        for (n, left) in [20, 60, 40].into_iter().enumerate() {
+            reassembly.store(left, left + 10);
+            assert_eq!((reassembly.ranges(), reassembly.held()), (n + 1, 10 * (n as u32 + 1)));
+        }
+        reassembly.store(30, 40);
+        assert_eq!((reassembly.ranges(), reassembly.held()), (2, 40));
+    }
+
+    /// An ACK tells of three ranges at most: one more would push the oldest out of it.
+    #[test]
+    fn a_range_displaces_what_is_told_no_more() {
+        let mut reassembly = Reassembly::default();
+        let displaces: std::vec::Vec<bool> = [20, 40, 60]
+            .into_iter()
+            .map(|left| {
+                let displaces = reassembly.displaces(left, left + 10);
+                reassembly.store(left, left + 10);
+                displaces
+            })
+            .collect();
+        assert_eq!(displaces, [false, false, TOLD == 2]);
+        // What touches one of the newest is at home there; neighbours touch.
+        assert!(!reassembly.displaces(70, 75) && !reassembly.displaces(50, 60));
+        assert!(reassembly.displaces(71, 75) && reassembly.displaces(30, 35));
+    }
 }

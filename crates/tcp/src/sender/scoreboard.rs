@@ -547,4 +547,27 @@ mod tests {
         pair.board.phantom_sacked = 3;
         assert_eq!(pair.board.in_flight(), 17);
     }
+
+    #[test]
+    fn what_is_acknowledged_is_no_longer_remembered_as_sacked() {
+        let mut board = Scoreboard::new(false);
+        board.sacked.insert(101, 301);
+        board.settle(201);
+        assert_eq!(board.sacked.first(), Some((201, 301)));
+        board.settle(301);
+        assert!(board.sacked.is_empty());
+    }
+
+    #[test]
+    fn a_loss_before_the_last_one_sent_again_is_found() {
+        let mut pair = Pair::new();
+        (0..10).for_each(|n| pair.push(MSS as u16, n));
+        let board = &mut pair.board;
+        for id in [5, 3, 4] {
+            assert!(board.mark_lost(id));
+            assert_eq!(board.next_to_resend(), Some(id));
+            board.note_resent(id, 50, true);
+        }
+        assert_eq!(board.next_to_resend(), None);
+    }
 }

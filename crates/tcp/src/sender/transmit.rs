@@ -571,6 +571,16 @@ mod tests {
         assert!(!waits(19_000, 20_000, 2));
     }
 
+    #[test]
+    fn neither_syn_nor_fin_is_payload() {
+        for (flags, len) in [(0, 100), (flag::SYN, 99), (flag::FIN, 99), (flag::PSH, 100)] {
+            let segment = outgoing(&Record { seq: 7, len: 100, flags, ..Record::default() }, true);
+            assert_eq!((segment.seq, segment.len, segment.fresh), (7, len, true));
+            let said = (segment.syn, segment.fin, segment.psh);
+            assert_eq!(said, (flags == flag::SYN, flags == flag::FIN, flags == flag::PSH));
+        }
+    }
+
     /// Linux: a ms at the pacing rate, two segments at least, as many as the settings say at most.
     #[test]
     fn super_packets_last_a_millisecond() {

@@ -149,6 +149,8 @@ fn the_buffer_follows_what_is_read_in_a_round_trip() {
     assert_eq!(nothing(&mut window, 100_000, 1_080_000), before);
     assert_eq!((window.space, window.space_us), (100_000, 1_080_000));
     window.buffer = 200_000;
+    assert_eq!(nothing(&mut window, 100_000, 1_100_000), 200_000);
+    (window.space_us, window.space_seq) = (1_080_000, 300_001);
     assert_eq!(nothing(&mut window, 110_000, 1_120_000), expected(110_000, 100_000));
     // Up to the cap.
     assert_eq!(nothing(&mut window, 5_000_000, 1_160_000), 6 << 20);
@@ -177,6 +179,9 @@ fn small_windows_are_not_offered() {
     assert_eq!(window.room(0), 1 << 19);
     window.disable_scaling();
     assert_eq!(window.room(0), 65_535);
+    // Half of all is never too little.
+    (window.buffer, window.clamp) = (4_000, 2_000);
+    assert_eq!(window.room(2_000), 1_000);
 }
 
 #[test]
@@ -268,4 +273,68 @@ fn the_right_edge_stays_where_it_was() {
     window.set_auto_read(true);
     assert!(!window.is_shut(1 << 40) && window.all_read(1 << 40));
     assert_eq!(window.unread(1 << 40), 0);
+}
+
+/// `__tcp_select_window`: an application that leaves half of the memory unread gets no quick ACKs.
+#[test]
+fn short_memory_ends_quick_acks() {
+    let quick = |threshold, unread: u64| {
+        let config = Config::default();
+        let mut acks = AckTimers::new(&config, crate::clock::Ticks::new(config.tick));
+        let mut window = window(&config);
+        window.set_auto_read(false);
+        window.overhead = 0;
+        (window.buffer, window.clamp, window.threshold) = (100_000, 40_000, threshold);
+        acks.enter_quick(16, &window);
+        acks.schedule();
+        window.offer(1 + unread, &mut acks, &at(1));
+        let round = crate::receiver::delayed_ack::Round::default();
+        acks.decide(1 + unread, false, &mut window, &round, &at(1))
+    };
+    assert!(quick(40_000, 0) && quick(40_000, 60_000) && !quick(40_000, 60_002));
+    // A low threshold is not short memory.
+    assert!(quick(10_000, 0) && quick(10_000, 60_000));
+}
+
+#[test]
+fn the_first_measurement_begins_with_the_connection() {
+    let mut window = window(&Config::default());
+    window.start_measuring(&at(5_000_000));
+    window.set_auto_read(false);
+    window.rtt8_us = 8 * 40_000;
+    window.consume(20_000, 1 << 40, &at(5_039_999));
+    assert_eq!(window.space_seq, 1);
+    window.consume(0, 1 << 40, &at(5_040_000));
+    assert_eq!(window.space_seq, 20_001);
+}
+
+/// `tcp_rcv_space_adjust`: memory for a segment is enough when half of it holds one.
+#[test]
+fn segments_of_other_sizes_take_other_memory() {
+    for (mss, memory) in [(500, 1_396), (896, 1_792), (897, 1_921), (1_448, 2_984)] {
+        let mut window = window(&Config { rcvbuf_max: 64 << 20, ..Config::default() });
+        (window.advertised_mss, window.space) = (mss, 1_000_000);
+        window.enlarge(1_000_000);
+        let segments = (2_000_000 + 16 * mss) / mss;
+        assert_eq!(window.buffer, segments * memory, "{mss}");
+    }
+}
+
+/// `__tcp_ack_snd_check`: an ACK is worth while if it moves the right edge, or all was read.
+#[test]
+fn an_ack_may_advance_where_there_is_room() {
+    let mut window = window(&Config::default());
+    (window.overhead, window.buffer, window.clamp) = (0, 100_000, 50_000);
+    window.threshold = 50_000;
+    window.set_auto_read(false);
+    for (offered, nxt, advances) in [
+        (50_000, 1, true),
+        (50_000, 10_001, false),
+        (45_000, 10_001, true),
+        (45_001, 10_001, false),
+        (40_000, 10_001, true),
+    ] {
+        window.offered = offered;
+        assert_eq!(window.may_advance(nxt, &at(1)), advances, "{offered} {nxt}");
+    }
 }
