@@ -353,4 +353,33 @@ mod tests {
             assert!(chain.is_empty());
         }
     }
+
+    #[test]
+    fn room_is_taken_where_there_is_more_and_packets_fit() {
+        for memory in MEMORIES {
+            // So many are held: chunks of 32, of which the first may be begun in the middle.
+            for (held, capacity, spare, room) in [
+                (20, 40, 300, 11 * CHUNK),
+                (20, 300, 40, 3 * CHUNK),
+                (0, 40, 64, 3 * CHUNK),
+                (64, 300, 40, 3 * CHUNK),
+                (65, 300, 40, 11 * CHUNK),
+                (64, 300, 70, 4 * CHUNK),
+            ] {
+                let (mut chain, mut model) =
+                    (Chain::new(capacity, memory).unwrap(), VecDeque::new());
+                swing(&mut chain, &mut model, 0, 7);
+                swing(&mut chain, &mut model, held, held);
+                let table = chain.behind.capacity();
+                chain.take_room(&mut Chain::new(spare, memory).unwrap());
+                assert_eq!(chain.capacity, room, "{held} of {capacity}");
+                // A table in which chunks stay does not shrink.
+                assert!(memory == Memory::Reserved || chain.behind.capacity() >= table);
+                let full = room - CHUNK + 1;
+                swing(&mut chain, &mut model, full.min(room - 7), full.min(room - 7));
+                swing(&mut chain, &mut model, 0, 1);
+                assert!(chain.is_empty());
+            }
+        }
+    }
 }

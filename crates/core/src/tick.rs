@@ -192,6 +192,36 @@ mod tests {
         assert_eq!((slow.enough(half), slow.enough(Span(1))), (half, Span::from_millis(4)));
     }
 
+    /// Level n of Linux's wheel has granules of 8^n jiffies, for delays below 63 * 8^n; a timer
+    /// fires at the end of the granule after the one that it falls in.
+    #[test]
+    fn the_wheel_rounds_up_by_a_granule_that_grows_with_the_delay() {
+        let wheel = Tick::Jiffies { hz: 1000, wheel: true };
+        let boot = (1u64 << 32) - 300_000;
+        let mut granule = 1;
+        for level in 0..9 {
+            let first = if level == 0 { 1 } else { 63 * granule / 8 };
+            for delay in [first, first + 1, 63 * granule - 1] {
+                for now in [0, 12_345] {
+                    let fires = wheel.expiry(Time(now * 1_000_000), Span::from_millis(delay));
+                    let expected = (boot + now + delay) / granule * granule + granule - boot;
+                    assert_eq!(fires, Time(expected * 1_000_000), "{delay} at level {level}");
+                }
+            }
+            granule *= 8;
+        }
+    }
+
+    #[test]
+    fn another_period_counts_from_the_next_expiry_on() {
+        let ms = Span::from_millis;
+        let mut timer = Periodic::new(Tick::Exact, Time::ZERO, ms(10), ms(10));
+        timer.set_period(ms(3));
+        assert_eq!(timer.next(), Time::ZERO + ms(10));
+        assert_eq!((timer.count(Time::ZERO + ms(16)), timer.next()), (3, Time::ZERO + ms(19)));
+        assert_eq!(timer.count(Time::ZERO + ms(18)), 0);
+    }
+
     #[test]
     fn a_timer_keeps_its_rhythm_however_late_it_is_called() {
         let period = Span::from_millis(15);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{
-    self, build, show_own_json, Config, Device, DropReason, Managed, PacketOwner,
+    self, build, show_own_json, Backlog, Config, Device, DropReason, Managed, PacketOwner,
 };
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
@@ -30,14 +30,23 @@ struct Run {
     longest: u32,
 }
 
-/// Ends of packets in their order.
+/// Ends of packets in their order, what is still queued, and bytes that were sent.
 #[derive(Default)]
-struct Ends(Vec<End>);
+struct Ends(Vec<End>, Backlog, u64);
+
+impl Ends {
+    fn left(&mut self, packet: &Packet, end: End) {
+        self.1.packets -= 1;
+        self.1.bytes -= u64::from(packet.len);
+        self.2 += u64::from(packet.len) * u64::from(matches!(end, End::Sent { .. }));
+        self.0.push(end);
+    }
+}
 
 impl PacketOwner for Ends {
     fn dropped(&mut self, packet: Packet, reason: DropReason) {
         let marked = packet.flags.has(Flags::MARKED);
-        self.0.push(End::Dropped { handle: packet.handle, reason, marked });
+        self.left(&packet, End::Dropped { handle: packet.handle, reason, marked });
     }
 }
 
@@ -74,8 +83,7 @@ impl Run {
                 (packet.flow, packet.src_host) = (u64::from(flow) << 29 | 5, flow + 1);
                 packet.tos = if flow.is_multiple_of(3) { 2 } else { 0 };
                 (packet.flags, packet.class) = (Flags::IPV4, 1 + flow % 2);
-                self.qdisc.enqueue(&packet, self.now, &mut self.ends);
-                self.longest = self.longest.max(self.qdisc.backlog().packets);
+                self.put(&packet);
                 self.now += Span(u64::from(random.below(200_000)));
             }
             self.now = self.now.max(start + Span::from_millis(ms + 1));
@@ -87,12 +95,22 @@ impl Run {
         }
     }
 
+    fn put(&mut self, packet: &Packet) {
+        self.ends.1.packets += 1;
+        self.ends.1.bytes += u64::from(packet.len);
+        self.qdisc.enqueue(packet, self.now, &mut self.ends);
+        let backlog = self.qdisc.backlog();
+        assert_eq!(backlog, self.ends.1, "{}", self.qdisc.config());
+        self.longest = self.longest.max(backlog.packets);
+    }
+
     fn take(&mut self) {
         let now = self.now;
-        if let Some(packet) = self.qdisc.dequeue(now, &mut self.ends) {
+        if let Some(&mut packet) = self.qdisc.dequeue(now, &mut self.ends) {
             let (handle, marked) = (packet.handle, packet.flags.has(Flags::MARKED));
-            self.ends.0.push(End::Sent { handle, at: now, marked });
+            self.ends.left(&packet, End::Sent { handle, at: now, marked });
         }
+        assert_eq!(self.qdisc.backlog(), self.ends.1, "{}", self.qdisc.config());
     }
 
     fn seen(&self, what: Seen) -> u64 {
@@ -148,6 +166,19 @@ const CHANGES: &[[&str; 2]] = &[
     ["line rate 4mbit", "line rate 2mbit delay 3ms fifo 9p overhead 20"],
 ];
 
+/// More of them.
+const OTHERS: &[&str] = &[
+    "drr srchost queues 64 quantum 700 buffer 60",
+    "drr dsthost max-age 24ms savings 15kb",
+    "drr class 1:1 fq_codel class 1:2",
+    "fq_codel savings 15kb",
+    "htb default 2 class 1:1 rate 2mbit class 1:2 rate 1mbit ceil 4mbit sfq",
+    "tbf rate 4mbit burst 15k peakrate 6mbit mtu 3000 limit 30k",
+    "cake bandwidth 4mbit besteffort savings 15kb",
+    "cake bandwidth 4mbit host-guard",
+    "cake besteffort flowblind",
+];
+
 /// Beginning of all times.
 const START: Time = Time(50_000_000_000);
 
@@ -185,7 +216,7 @@ fn a_reset_forgets_what_was_learnt() {
         let now = reset.now + Span::from_secs(1);
         let mut fresh = Run::new(words, now);
         // What is queued goes as well.
-        reset.qdisc.enqueue(&Packet::new(1, 1000), reset.now, &mut reset.ends);
+        reset.put(&Packet::new(1, 1000));
         reset.qdisc.reset(&mut reset.ends);
         assert_eq!(reset.qdisc.backlog().packets, 0, "{words}");
         reset.ends.0.clear();
@@ -205,6 +236,51 @@ fn a_reset_forgets_what_was_learnt() {
         assert!(run.own()[keys[0]].as_f64() > Some(0.0), "{words}");
         run.qdisc.reset(&mut run.ends);
         assert!(keys.iter().all(|key| run.own()[*key].as_f64() == Some(0.0)), "{words}");
+    }
+}
+
+#[test]
+fn a_reset_gives_up_all_that_is_queued_and_lets_others_pass() {
+    for words in CHANGES.iter().flatten().chain(OTHERS) {
+        let mut run = Run::new(words, START);
+        let mut packet = Packet::new(0, 1000);
+        packet.flags = Flags::IPV4;
+        for n in 0..8 {
+            (packet.handle, packet.flow, packet.class) = (n, n << 29, 1 + n as u32 % 2);
+            run.put(&packet);
+        }
+        run.take();
+        let waiting = u64::from(run.qdisc.backlog().packets);
+        let before = run.qdisc.snapshot().totals;
+        run.qdisc.reset(&mut run.ends);
+        assert_eq!(run.qdisc.backlog(), Backlog::default(), "{words}");
+        assert_eq!(run.qdisc.next_event(), None, "{words}");
+        let mut after = run.qdisc.snapshot().totals;
+        assert_eq!(run.seen(Drops(DropReason::Reset)), waiting, "{words}");
+        assert_eq!(core::mem::take(&mut after.dropped[DropReason::Reset as usize]), waiting);
+        assert_eq!(after, before, "{words}");
+        run.now += Span::from_secs(1);
+        run.put(&packet);
+        while let Some(due) = run.qdisc.next_event() {
+            run.now = run.now.max(due);
+            run.take();
+        }
+        assert!(matches!(run.ends.0.last(), Some(End::Sent { handle: 7, .. })), "{words}");
+    }
+}
+
+#[test]
+fn marks_and_waiting_below_are_known_above() {
+    for above in ["", "tbf rate 4mbit burst 15k", "htb rate 4mbit burst 15k", "drr class 1:1"] {
+        let words = format!("{above} fq_codel target 1ms interval 10ms");
+        let mut run = Run::new(words.trim(), START);
+        run.load(2_000, 3);
+        let totals = run.qdisc.snapshot().totals;
+        let marks = run.seen(Marks);
+        assert!(marks > 0, "{words}");
+        assert_eq!((run.qdisc.marked(), totals.marked), (marks, marks), "{words}");
+        // A shaper that had to wait says so.
+        assert_eq!(totals.overlimits > 0, above.contains("rate"), "{words}");
     }
 }
 
@@ -307,12 +383,14 @@ fn counters_tell_what_an_onlooker_counts() {
             assert_eq!(counted, expected, "{words}: {keys:?}");
         }
     }
-    for words in CHANGES.iter().flatten() {
+    for words in CHANGES.iter().flatten().chain(OTHERS) {
         let mut run = Run::new(words, START);
         run.load(1_000, 3);
         let totals = run.qdisc.snapshot().totals;
         assert_eq!(run.qdisc.marked(), totals.marked, "{words}");
         assert_eq!(totals.enqueued_packets as usize, run.ends.0.len(), "{words}");
+        let sent = (totals.sent_packets, totals.sent_bytes);
+        assert_eq!(sent, (run.seen(Queued), run.ends.2), "{words}");
         for reason in DropReason::ALL {
             assert_eq!(totals.dropped[reason as usize], run.seen(Drops(reason)), "{words}");
         }

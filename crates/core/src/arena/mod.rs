@@ -480,6 +480,43 @@ mod tests {
     }
 
     #[test]
+    fn room_is_taken_where_it_differs_and_packets_fit() {
+        for memory in [Memory::Reserved, Memory::AsNeeded] {
+            for (held, spare, room) in [(3, 2, 9), (3, 3, 3), (3, 4, 4), (3, 9, 9), (0, 1, 1)] {
+                let (mut arena, mut list) = (Arena::new(9, PAGE, memory).unwrap(), List::EMPTY);
+                // The newest is the lowest of the free slots.
+                let put = |arena: &mut Arena, list: &mut List, handle| {
+                    arena.push(list, &Packet::new(handle, 64)).map(|(slot, _)| slot)
+                };
+                for handle in 0..held {
+                    put(&mut arena, &mut list, handle).unwrap();
+                }
+                let mut other = Arena::new(spare, PAGE, memory).unwrap();
+                arena.take_room(&mut other, core::iter::once(&mut list));
+                assert_eq!((arena.capacity(), u64::from(arena.len())), (room, held), "{spare}");
+                assert!(other.is_empty());
+                let more =
+                    (held..).take_while(|handle| put(&mut arena, &mut list, *handle).is_some());
+                assert_eq!(held + more.count() as u64, room.into());
+                let order = (0..u64::from(room))
+                    .all(|handle| arena.pop(&mut list).map(|packet| packet.handle) == Some(handle));
+                assert!(order && arena.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_released_too_often_allocates_nothing() {
+        let mut arena = Arena::new(4, PAGE, Memory::Reserved).unwrap();
+        let mut list = List::EMPTY;
+        let (slot, _) = arena.push(&mut list, &Packet::new(1, 64)).unwrap();
+        let room = arena.free.capacity();
+        (0..2 * room).for_each(|_| _ = arena.release(slot));
+        assert_eq!((arena.free.len(), arena.free.capacity()), (room, room));
+        assert!(arena.release(99).is_none());
+    }
+
+    #[test]
     fn a_packet_can_be_taken_from_the_middle_and_the_end() {
         let mut arena = Arena::new(4, PAGE, Memory::Reserved).unwrap();
         let mut list = List::EMPTY;

@@ -332,6 +332,92 @@ mod simulators {
         assert_eq!(share(&steep, 30), 1.0);
     }
 
+    /// Adaptive RED (Floyd, Gummadi and Shenker 2001, figure 1): every half second, out of the
+    /// middle fifth a hundredth up, at most a quarter of itself, or a tenth of itself down.
+    #[test]
+    fn the_highest_chance_follows_the_average_within_its_bounds() {
+        let q32 = (1u64 << 32) as f64;
+        let params = NsParams { min: 10, max: 20, weight: u32::MAX, ..NsParams::default() };
+        let steer = |probability: f64, adaptive, packets, rounds: u64| {
+            let params = NsParams { probability: (probability * q32) as u32, adaptive, ..params };
+            let law = Law::new(&params);
+            let timer = Periodic::new(Tick::Exact, Time::ZERO, ADAPT_EVERY, ADAPT_EVERY);
+            let mut red = NsState::new(&params, Time::ZERO, timer);
+            let mut random = Random::new(3);
+            for round in 0..=rounds {
+                let now = Time(ADAPT_EVERY.0 * round + 1);
+                red.arrives(&law, &Packet::new(0, 500), packets, now, &mut random);
+            }
+            red.max_p() as f64 / q32
+        };
+        for (probability, adaptive, packets, rounds, expected) in [
+            (0.1, true, 13, 1, 0.09),
+            (0.1, true, 15, 1, 0.1),
+            (0.1, true, 17, 1, 0.11),
+            (0.02, true, 17, 1, 0.025),
+            (0.1, true, 17, 3, 0.13),
+            (0.1, true, 30, 100, 0.5),
+            (0.495, true, 30, 1, 0.5),
+            (0.6, true, 30, 1, 0.6),
+            (0.1, true, 1, 100, 0.01),
+            (0.0105, true, 1, 1, 0.01),
+            (0.005, true, 1, 1, 0.005),
+            (0.1, false, 30, 100, 0.1),
+        ] {
+            let seen = steer(probability, adaptive, packets, rounds);
+            assert!((seen - expected).abs() < 1e-6, "{packets} {rounds}: {seen} {expected}");
+        }
+    }
+
+    #[test]
+    fn marks_are_for_small_chances_and_for_those_who_understand_them() {
+        let signals = Signals { ecn: true, ..Signals::default() };
+        let params = NsParams {
+            min: 10,
+            max: 20,
+            weight: u32::MAX,
+            adaptive: false,
+            signals,
+            ..NsParams::default()
+        };
+        let signal = |params: &NsParams, packets, tos| {
+            let law = Law::new(params);
+            let mut red = NsState::new(params, Time::ZERO, Periodic::never());
+            let mut random = Random::new(3);
+            let mut packet = Packet::new(0, 500);
+            (packet.flags, packet.tos) = (Flags::IPV4, tos);
+            let arrive = |_| red.arrives(&law, &packet, packets, Time(1), &mut random);
+            (0..1000).map(arrive).find(|verdict| *verdict != RedVerdict::Pass)
+        };
+        let harddrop = NsParams { signals: Signals { harddrop: true, ..signals }, ..params };
+        let deaf = NsParams { signals: Signals::default(), ..params };
+        for (params, packets, tos, expected) in [
+            (params, 19, 2, RedVerdict::Early { marked: true }),
+            (params, 19, 0, RedVerdict::Early { marked: false }),
+            // From `max` on the chance is above a tenth.
+            (params, 25, 2, RedVerdict::Early { marked: false }),
+            (params, 50, 2, RedVerdict::Forced { marked: true }),
+            (params, 50, 0, RedVerdict::Forced { marked: false }),
+            (harddrop, 19, 2, RedVerdict::Early { marked: true }),
+            (harddrop, 50, 2, RedVerdict::Forced { marked: false }),
+            (deaf, 19, 2, RedVerdict::Early { marked: false }),
+            (deaf, 50, 2, RedVerdict::Forced { marked: false }),
+        ] {
+            assert_eq!(signal(&params, packets, tos), Some(expected), "{packets} {tos}");
+        }
+    }
+
+    #[test]
+    fn the_weight_of_a_slow_line_is_far_from_linear() {
+        // 1 - exp(-1 / (10 RTT C)), of one or two packets in ten round trips of 100 ms.
+        for (packets, x) in [(1u64, 1.0f64), (2, 0.5), (4, 0.25)] {
+            let params = NsParams { bandwidth: Rate(500 * packets), ..NsParams::default() };
+            let weight = Law::new(&params).resolved().2 as f64 / (1u64 << 32) as f64;
+            let ideal = 1.0 - (-x).exp();
+            assert!((weight / ideal - 1.0).abs() < 1e-6, "{weight} {ideal}");
+        }
+    }
+
     #[test]
     fn the_average_after_an_idle_time_is_that_of_packets_passing() {
         let params = NsParams {

@@ -137,6 +137,8 @@ fn what_belongs_to_no_class_is_direct_and_limited() {
     let order: Vec<u64> =
         core::iter::from_fn(|| htb.dequeue(Time(0), &mut Discard).map(|p| p.handle)).collect();
     assert_eq!(order, [0x99, 0x98, 0x10]);
+    let totals = htb.snapshot().totals;
+    assert_eq!((totals.sent_packets, totals.sent_bytes), (3, 3000));
     // A class of another discipline is no class of ours; neither is an inner one.
     let mut htb = self::htb(&format!("htb default 30 {TREE}"));
     let mut other = packet(0x10);
@@ -183,6 +185,49 @@ fn a_changed_tree_keeps_packets_and_debts() {
         assert_eq!(qdisc::parse(&deep).is_ok(), id <= 8, "{id}");
         if let Ok(Config::Htb(params)) = qdisc::parse(&deep) {
             assert!(Htb::new(&params, &Device::default()).is_ok(), "{id}");
+        }
+    }
+}
+
+#[test]
+fn a_quantum_is_the_rate_by_r2q_within_bounds() {
+    for (words, quantum) in [
+        ("htb class 1:1 rate 8mbit", 100_000),
+        ("htb r2q 5 class 1:1 rate 8mbit", 200_000),
+        ("htb r2q 20 class 1:1 rate 8mbit", 50_000),
+        ("htb class 1:1 rate 8kbit", 1_000),
+        ("htb class 1:1 rate 10gbit", 200_000),
+        ("htb class 1:1 rate 8mbit quantum 1", 1),
+        ("htb class 1:1 rate 8mbit quantum 3000", 3_000),
+    ] {
+        assert_eq!(htb(words).tree.classes[0].quantum, quantum, "{words}");
+    }
+}
+
+#[test]
+fn what_stands_below_a_class_changes_with_it_wherever_it_is_named() {
+    let classes = |codel: u32, pie: u32| {
+        [
+            format!("class 1:10 rate 1mbit codel limit {codel}"),
+            format!("class 1:20 rate 1mbit pie limit {pie}"),
+            "class 1:30 rate 1mbit drr srchost".into(),
+        ]
+    };
+    let before = classes(10, 20).join(" ");
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+        for (codel, pie) in [(10, 20), (11, 20), (10, 21), (11, 21)] {
+            let mut htb = htb(&format!("htb {before}"));
+            let after = order.map(|n| classes(codel, pie)[n].clone()).join(" ");
+            let config = qdisc::parse(&format!("htb {after}")).unwrap();
+            htb.configure(&config, Time(5), &mut Discard).unwrap();
+            for (n, words) in [
+                (0, format!("codel limit {codel}")),
+                (1, format!("pie limit {pie}")),
+                (2, "drr srchost".into()),
+            ] {
+                let below = htb.below(n).unwrap().1.config();
+                assert_eq!(below, qdisc::parse(&words).unwrap(), "{after}");
+            }
         }
     }
 }
