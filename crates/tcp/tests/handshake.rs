@@ -322,6 +322,49 @@ fn both_ends_close_before_it_is_over() {
     assert_eq!((a.state(), a.take_events().finished), (State::Finished, false));
 }
 
+/// RFC 9293, section 3.10.5: a reset tells the other end, of a connection that stands.
+#[test]
+fn an_aborted_connection_is_reset() {
+    let (mut a, mut b) = connected(&Config::default(), &Config::default());
+    a.write(2_000);
+    exchange(&mut a, &mut b, 40);
+    let before = a.stats().segments_sent;
+    a.abort();
+    let reset = sent(&mut a, ms(60));
+    assert_eq!((a.state(), a.next_timer()), (State::Closed, None));
+    assert_eq!((reset.len(), reset[0].seq, a.stats().segments_sent), (1, 2_001, before + 1));
+    assert!(reset[0].flags.has(TcpFlags::RST) && !a.take_events().reset);
+    b.on_segment(&reset[0], ms(70));
+    assert!(b.state() == State::Closed && b.take_events().reset);
+    // Where nothing stands, nothing is told.
+    let mut listening = Endpoint::new(&Config::default());
+    listening.listen();
+    listening.abort();
+    assert_eq!((listening.state(), sent(&mut listening, ms(1)).len()), (State::Closed, 0));
+}
+
+/// RFC 9293, section 3.10.7.4: a SYN in a connection that stands is answered with an ACK.
+#[test]
+fn a_syn_in_a_connection_that_stands_is_answered() {
+    let (_, syn) = client(&Config::default());
+    let (_, mut b) = connected(&Config::default(), &Config::default());
+    b.on_segment(&syn, ms(60));
+    let answers = sent(&mut b, ms(60));
+    assert_eq!(answers.iter().map(|answer| answer.flags).collect::<Vec<_>>(), [TcpFlags::ACK]);
+    assert_eq!(b.state(), State::Established);
+}
+
+#[test]
+fn what_is_written_is_unsent_until_it_leaves() {
+    let (mut a, _) = connected(&Config::default(), &Config::default());
+    assert_eq!(a.unsent(), 0);
+    a.write(12 * 1_448);
+    assert_eq!(a.unsent(), 12 * 1_448);
+    assert_eq!((sent(&mut a, ms(40)).len(), a.unsent()), (10, 2 * 1_448));
+    a.write_unlimited();
+    assert_eq!(a.unsent(), u64::MAX);
+}
+
 #[test]
 fn a_reset_ends_it_on_either_side() {
     let (mut client, syn) = client(&Config::default());

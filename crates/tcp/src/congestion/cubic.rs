@@ -450,15 +450,36 @@ mod tests {
         assert_eq!(cubic.epoch_ms, Some(5_000));
     }
 
-    /// RFC 9438, section 4.8: after a timeout nothing is known of an earlier maximum.
+    /// RFC 9438, section 4.8, and Linux's `bictcp_reset`: after a timeout nothing of the curve is
+    /// known any more.
     #[test]
     fn a_timeout_forgets_the_curve() {
-        let mut cubic = Cubic::new(&Config::default());
-        let mut window = window(100);
-        (cubic.last_max, cubic.epoch_ms, cubic.least_rtt_us) = (100, Some(1), 40_000);
-        cubic.on_phase(&mut window, Phase::Recovery, &at(9));
-        assert_eq!((cubic.last_max, cubic.epoch_ms, cubic.least_rtt_us), (100, Some(1), 40_000));
-        cubic.on_phase(&mut window, Phase::Loss, &at(9));
-        assert_eq!((cubic.last_max, cubic.epoch_ms, cubic.least_rtt_us), (0, None, 0));
+        for phase in [Phase::Loss, Phase::Recovery] {
+            let mut cubic = Cubic {
+                per: 1,
+                last_max: 2,
+                last_cwnd: 3,
+                last_ms: 4,
+                epoch_ms: Some(5),
+                origin: 6,
+                k: 7,
+                least_rtt_us: 8,
+                acked: 9,
+                reno_cwnd: 10,
+                ..Cubic::new(&Config { fast_convergence: false, ..Config::default() })
+            };
+            let mut window = crate::sender::initial_window(&Config::default());
+            cubic.on_phase(&mut window, phase, &Now::default());
+            let curve = (cubic.origin, cubic.k, cubic.per, cubic.last_max, cubic.reno_cwnd);
+            let rest = (cubic.last_cwnd, cubic.last_ms, cubic.least_rtt_us, cubic.acked);
+            if phase == Phase::Loss {
+                assert_eq!((curve, rest), ((0, 0, 0, 0, 0), (0, 0, 0, 0)));
+                assert_eq!(cubic.epoch_ms, None);
+            } else {
+                assert_eq!((curve, rest), ((6, 7, 1, 2, 10), (3, 4, 8, 9)));
+                assert_eq!(cubic.epoch_ms, Some(5));
+            }
+            assert!(!cubic.fast_convergence);
+        }
     }
 }

@@ -265,3 +265,169 @@ impl Receiver {
         self.acks.next_timer()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// A receiver that expects 1001, has acknowledged 501, and offered 5000 then.
+    fn receiver(config: &Config) -> Receiver {
+        let mut receiver = Receiver::new(config, Ticks::new(config.tick));
+        receiver.start(1_460, 12, config.ecn != EcnMode::Off, false);
+        (receiver.nxt, receiver.ts_recent) = (1_001, 7);
+        (receiver.window.acked, receiver.window.offered) = (501, 5_000);
+        receiver
+    }
+
+    fn data(seq: u64, len: u32) -> Segment {
+        let flags = TcpFlags::ACK;
+        Segment { len, timestamps: true, ts_val: 9, ..Segment::new(flags, seq, 1) }
+    }
+
+    fn blocks(receiver: &mut Receiver) -> Vec<(u32, u32)> {
+        let mut out = [(0, 0); MAX_SACK];
+        let count = receiver.reassembly.blocks(&mut out);
+        out[..usize::from(count)].to_vec()
+    }
+
+    /// True if an ACK is due at once.
+    fn prompt(receiver: &mut Receiver) -> bool {
+        let Receiver { acks, window, nxt, .. } = receiver;
+        acks.decide(*nxt, false, window, &Round::default(), &Now::default())
+    }
+
+    /// RFC 9293, section 3.10.7.4, in Linux's way (`tcp_sequence`): some of it must be new and none
+    /// of it begin beyond the window.
+    #[test]
+    fn what_lies_outside_the_window_is_answered_and_not_taken() {
+        for (seq, len, taken) in [
+            (401, 99, false),
+            (401, 100, true),
+            (501, 0, true),
+            (1_001, 100, true),
+            (5_501, 100, true),
+            (5_502, 100, false),
+        ] {
+            let mut receiver = receiver(&Config::default());
+            assert_eq!(receiver.accepts(&data(seq, len)), taken, "{seq} {len}");
+            assert_eq!(prompt(&mut receiver), !taken);
+        }
+        // A reset is not answered.
+        let mut receiver = receiver(&Config::default());
+        assert!(!receiver.accepts(&Segment::new(TcpFlags::RST, 9_000, 0)));
+        assert!(!prompt(&mut receiver));
+    }
+
+    /// RFC 7323, section 4.3: the stamp of the segment that holds the last number acknowledged.
+    #[test]
+    fn the_stamp_to_echo_is_of_what_was_expected() {
+        for (seq, timestamps, stamp) in
+            [(501, true, 9), (490, true, 9), (502, true, 7), (501, false, 7)]
+        {
+            let mut receiver = receiver(&Config::default());
+            assert!(receiver.accepts(&Segment { timestamps, ..data(seq, 600) }));
+            assert_eq!(receiver.ts_recent, stamp, "{seq}");
+        }
+    }
+
+    /// RFC 2883: what had come before is told, up to where it is new.
+    #[test]
+    fn parts_that_came_twice_are_reported() {
+        for (seq, len, outside) in [
+            (101, 200, Some((101, 301))),
+            (101, 0, None),
+            (1_001, 0, None),
+            (900, 101, Some((900, 1_001))),
+            (900, 300, Some((900, 1_001))),
+            (1_001, 100, None),
+        ] {
+            let mut receiver = receiver(&Config::default());
+            receiver.on_outside(&data(seq, len));
+            assert_eq!(blocks(&mut receiver).first().copied(), outside, "{seq} {len}");
+            assert!(prompt(&mut receiver));
+        }
+        for sack in [true, false] {
+            let mut receiver = receiver(&Config { sack, ..Config::default() });
+            let segment = data(901, 300);
+            receiver.on_data(&segment, 300, &Round::default(), &Now::default());
+            assert_eq!((receiver.nxt, receiver.received), (1_201, 200));
+            let told: &[(u32, u32)] = if sack { &[(901, 1_001)] } else { &[] };
+            assert_eq!(blocks(&mut receiver), told);
+        }
+    }
+
+    /// Number of segments that are acknowledged at once from here on.
+    fn quick(receiver: &mut Receiver) -> usize {
+        let at_once = |_: &usize| {
+            receiver.acks.schedule();
+            let due = prompt(receiver);
+            receiver.acks.sent();
+            receiver.window.acked = receiver.nxt;
+            due
+        };
+        (0..20).take_while(at_once).count()
+    }
+
+    /// A needless retransmission is a sign of a lost ACK: the next ones go at once (Linux).
+    #[test]
+    fn duplicates_bring_quick_acks() {
+        for (seq, len, most) in [(101, 200, 16), (101, 0, 0), (1_001, 100, 0)] {
+            let mut receiver = receiver(&Config::default());
+            receiver.window.offered = 60_000;
+            receiver.on_outside(&data(seq, len));
+            receiver.acks.sent();
+            let left = quick(&mut receiver);
+            assert_eq!(left, if most > 0 { most - 1 } else { 0 }, "{seq} {len}");
+        }
+    }
+
+    /// RFC 3168, section 6.1.3, and Linux's `__tcp_ecn_check_ce`.
+    #[test]
+    fn marks_are_counted_echoed_and_answered_at_once() {
+        let config = Config { ecn: EcnMode::On, ..Config::default() };
+        let mut receiver = receiver(&config);
+        receiver.window.offered = 60_000;
+        receiver.note_mark(Ecn::NotEct);
+        assert_eq!((receiver.ce_received, receiver.echo, quick(&mut receiver)), (0, false, 0));
+        receiver.note_mark(Ecn::Ce);
+        assert_eq!((receiver.ce_received, receiver.echo, quick(&mut receiver)), (1, true, 2));
+        receiver.note_mark(Ecn::Ce);
+        receiver.note_mark(Ecn::Ect0);
+        assert_eq!((receiver.ce_received, receiver.echo, quick(&mut receiver)), (2, true, 0));
+        // What lacks ECT now is sent again.
+        receiver.note_mark(Ecn::NotEct);
+        assert_eq!((receiver.ce_received, quick(&mut receiver)), (2, 2));
+        // Without ECN nothing is said.
+        let mut without = self::receiver(&Config { ecn: EcnMode::Off, ..config });
+        without.note_mark(Ecn::Ce);
+        assert_eq!((without.ce_received, without.echo), (0, false));
+    }
+
+    /// RFC 8257, section 3.2: before a change is told, what came earlier is, if it still waits.
+    #[test]
+    fn a_change_of_marks_tells_the_state_before() {
+        let owed = |waits, prior_nxt, echo, ecn| {
+            let config = Config { ecn: EcnMode::Accurate, ..Config::default() };
+            let mut receiver = receiver(&config);
+            if waits {
+                receiver.acks.schedule();
+                assert!(!prompt(&mut receiver));
+            }
+            (receiver.prior_nxt, receiver.echo) = (prior_nxt, echo);
+            receiver.note_mark(ecn);
+            assert_eq!(receiver.prior_nxt, 1_001);
+            assert_eq!(receiver.echo, if ecn == Ecn::NotEct { echo } else { ecn == Ecn::Ce });
+            receiver.owed.map(|owed| match *owed {
+                Owed::Mark { ack, echo } => (ack, echo),
+                Owed::Ranges(..) => panic!("nothing is held back"),
+            })
+        };
+        assert_eq!(owed(true, 502, false, Ecn::Ce), Some((502, false)));
+        assert_eq!(owed(true, 502, true, Ecn::Ect0), Some((502, true)));
+        assert_eq!(owed(true, 501, false, Ecn::Ce), None);
+        assert_eq!(owed(false, 502, false, Ecn::Ce), None);
+        assert_eq!(owed(true, 502, false, Ecn::Ect0), None);
+        assert_eq!(owed(true, 502, true, Ecn::NotEct), None);
+    }
+}

@@ -407,4 +407,26 @@ mod tests {
         sender.close();
         assert_eq!((sender.write_end, sender.source.unlimited), (5_001, false));
     }
+
+    /// Linux's `tcp_update_metrics`: what a connection leaves to the next one.
+    #[test]
+    fn a_connection_leaves_what_it_has_found() {
+        let found = |change: fn(&mut Sender)| {
+            let mut sender = Sender::new(&Config::default());
+            (sender.window.srtt8_us, sender.window.cwnd) = (8 * 50_000, 44);
+            change(&mut sender);
+            sender.experience()
+        };
+        let usual = found(|_| {});
+        assert_eq!((usual.srtt8_us, usual.cwnd, usual.open), (400_000, 44, true));
+        assert_eq!((usual.ssthresh, usual.reordering), (None, None));
+        assert_eq!(found(|sender| sender.window.ssthresh = 30).ssthresh, Some(30));
+        let infinite = found(|sender| sender.window.ssthresh = congestion::INFINITE + 1);
+        assert_eq!(infinite.ssthresh, None);
+        assert_eq!(found(|sender| sender.recovery.reordering = 4).reordering, Some(4));
+        assert_eq!(found(|sender| sender.recovery.reordering = 2).reordering, None);
+        assert!(!found(|sender| sender.window.phase = Phase::Cwr).open);
+        // A timeout that was doubled says that the RTT is not known.
+        assert_eq!(found(|sender| sender.timers.is_doubled = true).srtt8_us, 0);
+    }
 }

@@ -283,3 +283,147 @@ impl Sender {
         self.rearm_rto(now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::scoreboard::Record;
+    use super::*;
+    use crate::clock::Ticks;
+    use crate::{Config, CongestionControl};
+
+    fn at(ms: u64) -> Now {
+        Now::new(Time(ms * 1_000_000))
+    }
+
+    /// Five segments in flight since 1 s, with a timeout of 1 s.
+    fn sender() -> Sender {
+        let mut sender = Sender::new(&Config::default());
+        for n in 0..5 {
+            let record = Record { seq: 1 + 100 * n, len: 100, ..Record::default() };
+            sender.board.push(Record { sent_us: 1_000_000, ..record });
+        }
+        (sender.window.una, sender.window.nxt, sender.window.mss) = (1, 501, 100);
+        sender
+    }
+
+    #[test]
+    fn the_timeout_counts_from_when_the_head_was_sent() {
+        let sender = sender();
+        assert_eq!(sender.rto_remaining_us(&at(1_300)), 700_000);
+        assert_eq!(sender.rto_remaining_us(&at(2_000)), 0);
+        assert_eq!(sender.rto_remaining_us(&at(2_500)), -500_000);
+        assert_eq!(Sender::new(&Config::default()).rto_remaining_us(&at(9_000)), 1_000_000);
+    }
+
+    /// RFC 8985, section 7.2: two RTTs, more for a single segment, and never after the timeout.
+    #[test]
+    fn a_probe_is_set_to_two_round_trips() {
+        let ticks = |srtt_ms: u32, records: u32, fresh, now_ms| {
+            let mut sender = sender();
+            (records..5).for_each(|_| sender.board.pop());
+            sender.rtt.srtt8_us = 8_000 * srtt_ms;
+            sender.ticks = Ticks::new(simnel_core::time::Span::ZERO);
+            sender.timers.rto_ticks = 1_000_000;
+            let now = at(now_ms);
+            assert!(sender.schedule_probe(fresh, &now));
+            assert_eq!(sender.timers.kind, Kind::Probe);
+            sender.timers.at.since(now.time).as_micros()
+        };
+        assert_eq!(ticks(50, 5, true, 1_000), 100_002);
+        assert_eq!(ticks(50, 1, true, 1_000), 300_000);
+        assert_eq!(ticks(600, 5, true, 1_900), 1_000_000);
+        assert_eq!(ticks(600, 5, false, 1_900), 100_000);
+        // The timeout is past: it no longer counts.
+        assert_eq!(ticks(50, 5, false, 2_500), 100_002);
+        assert_eq!(ticks(50, 5, false, 2_000), 100_002);
+    }
+
+    #[test]
+    fn only_a_window_probe_is_stopped_by_data() {
+        for kind in [Kind::Rto, Kind::Probe, Kind::Reordering, Kind::WindowProbe] {
+            let mut sender = sender();
+            (sender.timers.kind, sender.timers.at) = (kind, Time(77));
+            assert_eq!(sender.reordering_timer_runs(), kind == Kind::Reordering);
+            sender.stop_window_probe();
+            let stopped = kind == Kind::WindowProbe;
+            assert_eq!(sender.timers.kind, if stopped { Kind::None } else { kind });
+            assert_eq!(sender.timers.at, if stopped { Time::MAX } else { Time(77) });
+        }
+    }
+
+    /// `tcp_retries2`: the peer has not answered fifteen probes of its window.
+    #[test]
+    fn fifteen_window_probes_in_vain_end_it() {
+        let mut sender = Sender::new(&Config::default());
+        let mut probes = 0;
+        loop {
+            sender.start_window_probe(&at(0));
+            let due = Now::new(sender.timers.at);
+            if !sender.on_timer(&due) {
+                break;
+            }
+            assert_eq!(sender.forced.take(), Some(Forced::WindowProbe));
+            probes += 1;
+        }
+        assert_eq!(probes, MAX_RETRIES);
+    }
+
+    #[test]
+    fn what_the_pacer_held_back_leaves_when_its_time_has_come() {
+        use super::super::Resend;
+        for (lost, resent, resend) in
+            [(0, 0, Resend::Nothing), (1, 0, Resend::Lost), (1, 1, Resend::Nothing)]
+        {
+            let mut sender = sender();
+            (sender.board.lost_out, sender.board.resent_out) = (lost, resent);
+            (sender.pacer.wake, sender.dirty) = (at(7).time, false);
+            assert!(sender.on_timer(&at(6)) && !sender.dirty);
+            assert!(sender.on_timer(&at(7)) && sender.dirty);
+            assert_eq!((sender.resend, sender.pacer.wake), (resend, Time::MAX));
+        }
+    }
+
+    /// RFC 8985, section 7.3: one probe at a time, and only of something in flight.
+    #[test]
+    fn one_probe_is_out_at_a_time() {
+        let forced = |probe_end, empty| {
+            let mut sender = if empty { Sender::new(&Config::default()) } else { sender() };
+            sender.recovery.probe_end = probe_end;
+            sender.send_probe(&at(1_100));
+            assert_eq!(sender.counters.probes, u32::from(sender.forced.is_some()));
+            sender.forced
+        };
+        assert_eq!(forced(0, false), Some(Forced::Probe));
+        assert_eq!((forced(501, false), forced(0, true)), (None, None));
+    }
+
+    /// RFC 8985, section 6.3: the timer of the reordering window starts recovery, once.
+    #[test]
+    fn the_reordering_timer_starts_recovery() {
+        let fire = |phase, congestion, ms| {
+            let mut sender = sender();
+            let own = Sender::new(&Config { congestion, ..Config::default() });
+            (sender.control, sender.sampler) = (own.control, own.sampler);
+            sender.rtt.update(40_000, 1, 501);
+            sender.rtt.update_min(&at(0), 40_000);
+            (sender.window.phase, sender.window.cwnd) = (phase, 20);
+            sender.recovery.reordering_seen = true;
+            // The last one has arrived, 40 ms after it was sent.
+            sender.board.get_mut(4).sent_us = 1_001_000;
+            let last = *sender.board.get(4);
+            sender.rack.advance(&last, 40_000, &at(1_041));
+            sender.timers.kind = Kind::Reordering;
+            sender.on_reordering_timer(&at(ms));
+            let kind = sender.timers.kind;
+            (sender.window.phase, sender.board.lost_out, sender.window.cwnd, kind)
+        };
+        use CongestionControl::{Bbr, Reno};
+        // Lost 40 ms and a window of 10 after they left; until then they are waited for.
+        assert_eq!(fire(Phase::Open, Reno, 1_049), (Phase::Open, 0, 20, Kind::Reordering));
+        // One leaves at once, whatever the proportion is.
+        assert_eq!(fire(Phase::Open, Reno, 1_050), (Phase::Recovery, 4, 2, Kind::Rto));
+        assert_eq!(fire(Phase::Recovery, Reno, 1_050), (Phase::Recovery, 4, 20, Kind::Rto));
+        assert_eq!(fire(Phase::Open, Bbr, 1_050).0, Phase::Recovery);
+        assert!(fire(Phase::Open, Bbr, 1_050).2 != 2);
+    }
+}
