@@ -474,3 +474,87 @@ impl Tins {
 fn next_of(queues: &[Flow]) -> impl Fn(u32) -> Option<u32> + Copy + '_ {
     |index| Some(queues.get(index as usize)?.account.links().next())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(flow_mode: FlowMode, host_guard: HostGuard) -> Option<Box<Guard>> {
+        let params = Params { flow_mode, host_guard, queues: 8, ..Params::default() };
+        Guard::wanted(&params, 2, Memory::Reserved).unwrap()
+    }
+
+    #[test]
+    fn hosts_are_guarded_at_the_end_that_mode_or_words_name() {
+        use FlowMode::{DualDsthost, DualSrchost, Flows, Hosts, TripleIsolate};
+        let (source, destination) = (Some(Some(End::Source)), Some(Some(End::Destination)));
+        for (flow_mode, host_guard, end) in [
+            (TripleIsolate, HostGuard::Off, None),
+            (TripleIsolate, HostGuard::On, Some(None)),
+            (TripleIsolate, HostGuard::Source, source),
+            (TripleIsolate, HostGuard::Destination, destination),
+            (DualSrchost, HostGuard::On, source),
+            (DualDsthost, HostGuard::On, destination),
+            (DualDsthost, HostGuard::Off, None),
+            (Flows, HostGuard::On, None),
+            (Hosts, HostGuard::On, None),
+        ] {
+            assert!(guard(flow_mode, host_guard).map(|guard| guard.end) == end, "{flow_mode:?}");
+        }
+    }
+
+    /// A home has few hosts, and the world beyond the line many.
+    #[test]
+    fn without_a_word_the_end_with_fewer_hosts_counts_unless_it_has_one() {
+        let guard = guard(FlowMode::TripleIsolate, HostGuard::On).unwrap();
+        for (hosts, end) in [
+            ([0, 0], End::Source),
+            ([1, 1], End::Source),
+            ([2, 1], End::Source),
+            ([9, 1], End::Source),
+            ([1, 2], End::Destination),
+            ([1, 9], End::Destination),
+            ([3, 2], End::Destination),
+            ([2, 3], End::Source),
+            ([2, 2], End::Source),
+        ] {
+            assert!(guard.end_for(hosts) == end, "{hosts:?}");
+        }
+        let named = self::guard(FlowMode::TripleIsolate, HostGuard::Destination).unwrap();
+        assert!(named.end_for([2, 9]) == End::Destination);
+    }
+
+    #[test]
+    fn the_longest_queue_of_the_host_with_most_bytes_is_found() {
+        let mut guard = guard(FlowMode::DualSrchost, HostGuard::On).unwrap();
+        let mut flows = Flows::new(2, 8).unwrap();
+        let mut arena = Arena::new(99, 9, Memory::Reserved).unwrap();
+        let mut put = |guard: &mut Guard, flows: &mut Flows, index: u32, host, len| {
+            let flow = &mut flows.queues[index as usize];
+            flow.hosts = [host, 0];
+            arena.push(&mut flow.packets, &Packet::new(0, len)).unwrap();
+            flow.backlog += len;
+            guard.grown(0, index, &flows.queues, len);
+        };
+        let found =
+            |guard: &mut Guard, flows: &Flows| guard.heaviest_flow(flows, &Budget::default());
+        put(&mut guard, &mut flows, 1, 3, 900);
+        assert_eq!(found(&mut guard, &flows), Some(1));
+        put(&mut guard, &mut flows, 2, 5, 500);
+        assert_eq!(found(&mut guard, &flows), Some(1), "less is not heavier");
+        put(&mut guard, &mut flows, 4, 5, 400);
+        assert_eq!(found(&mut guard, &flows), Some(1), "as much is not heavier");
+        put(&mut guard, &mut flows, 4, 5, 50);
+        assert_eq!(found(&mut guard, &flows), Some(2), "the longer of the heavier host");
+        put(&mut guard, &mut flows, 4, 5, 50);
+        assert_eq!(found(&mut guard, &flows), Some(4), "as long, and later");
+        // Packets leave: the other host is the heavier one with its next packet.
+        guard.shrunk(0, 4, &flows.queues[4], 400);
+        let backlog = |guard: &Guard, host: usize| guard.groups[host].backlog;
+        assert_eq!((backlog(&guard, 3), backlog(&guard, 5)), (900, 600));
+        put(&mut guard, &mut flows, 1, 3, 100);
+        assert_eq!(found(&mut guard, &flows), Some(1));
+        guard.clear();
+        assert_eq!((guard.heaviest, backlog(&guard, 3)), (0, 0));
+    }
+}

@@ -187,3 +187,99 @@ impl Heap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// A heap over eight tins of so many queues, and queues of random lengths.
+    fn filled_with(queues: u32, seed: u64) -> (Heap, Flows, Random) {
+        let mut flows = Flows::new(MAX_TINS, queues).unwrap();
+        let mut random = Random::new(seed);
+        flows.queues.iter_mut().for_each(|flow| flow.backlog = 1 + random.below(1_000_000));
+        (Heap::new(queues).unwrap(), flows, random)
+    }
+
+    fn most(flows: &Flows) -> u32 {
+        flows.queues.iter().map(|flow| flow.backlog).max().unwrap()
+    }
+
+    fn longest(heap: &mut Heap, flows: &Flows) -> u32 {
+        let index = heap.longest(flows);
+        flows.get(index).map_or(0, |flow| flow.backlog)
+    }
+
+    #[test]
+    fn a_heap_that_was_just_built_has_the_longest_queue_on_top() {
+        for seed in 0..50 {
+            let (mut heap, flows, _) = filled_with(8, seed);
+            assert_eq!(longest(&mut heap, &flows), most(&flows));
+        }
+    }
+
+    #[test]
+    fn a_heap_that_is_kept_up_from_the_beginning_is_in_order() {
+        let (mut heap, mut flows, mut random) = filled_with(2 * LINUX_QUEUES, 3);
+        heap.renew(&flows);
+        let all = flows.queues.len() as u32;
+        for step in 0..3_000 {
+            let index = if step % 2 == 0 { heap.longest(&flows) } else { random.below(all) };
+            let before = flows.queues[index as usize].backlog;
+            let after = random.below(1_000_000);
+            flows.queues[index as usize].backlog = after;
+            match (after > before, step % 3) {
+                (true, _) => heap.grown(index, &flows),
+                (false, 0) => heap.shrunk(index, &flows),
+                (false, _) => heap.sent(index, &flows),
+            }
+            assert_eq!(longest(&mut heap, &flows), most(&flows), "step {step}");
+        }
+        // Whatever is sent.
+        (0..PATIENCE + 9).for_each(|_| heap.sent(0, &flows));
+        assert_eq!(heap.patience, 1);
+    }
+
+    #[test]
+    fn queues_that_grow_rise_and_those_that_shrink_sink() {
+        let (mut heap, mut flows, _) = filled_with(8, 4);
+        let top = heap.longest(&flows);
+        let other = (top + 9) % 64;
+        flows.queues[other as usize].backlog = 2_000_000;
+        heap.grown(other, &flows);
+        assert_eq!(heap.longest(&flows), other);
+        flows.queues[other as usize].backlog = 0;
+        heap.shrunk(other, &flows);
+        assert_eq!(heap.longest(&flows), top);
+        flows.queues[top as usize].backlog = 0;
+        heap.sent(top, &flows);
+        assert_ne!(heap.longest(&flows), top);
+        // Found empty: built anew.
+        heap.distrust();
+        assert_eq!(longest(&mut heap, &flows), most(&flows));
+    }
+
+    #[test]
+    fn a_heap_is_kept_up_only_while_overflows_recur() {
+        for (sent, is_kept) in [(PATIENCE - 1, true), (PATIENCE, false)] {
+            let (mut heap, mut flows, _) = filled_with(8, 5);
+            let top = heap.longest(&flows);
+            (0..sent).for_each(|_| heap.sent(top, &flows));
+            let order = heap.order.clone();
+            // One that has grown behind its back is found by building anew only.
+            let other = (top + 9) % 64;
+            flows.queues[other as usize].backlog = 2_000_000;
+            assert_eq!(heap.longest(&flows) == top, is_kept, "{sent}");
+            assert_eq!(heap.order == order, is_kept);
+        }
+        // Until the first overflow it costs nothing, and starts in Linux's order.
+        let (mut heap, flows, _) = filled_with(8, 5);
+        let order = heap.order.clone();
+        assert_eq!(order[..3], [0, 8, 16]);
+        heap.grown(63, &flows);
+        heap.shrunk(0, &flows);
+        heap.sent(0, &flows);
+        heap.renew(&flows);
+        assert!(heap.order == order && heap.patience == 0);
+    }
+}
