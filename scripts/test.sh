@@ -72,7 +72,7 @@ mutants() {
         echo 'NOT RUN: mutants (cargo install --locked cargo-mutants@27.1.0)'
         return
     fi
-    scripts/mutants.sh --package simnel-tcp --longest 1 --file '*/ranges.rs' --file '*/segment.rs'
+    scripts/mutants.sh --package simnel-tcp --longest 2 --file '*/ranges.rs' --file '*/segment.rs'
 }
 
 # A router's flash is small.

@@ -86,14 +86,15 @@ def report(asked, chosen, results):
         for file, of in sorted(files.items(), key=lambda item: -item[1][MISSED]):
             print(f"  {file}: {of[MISSED]} of {of[CAUGHT] + of[ENDLESS] + of[MISSED]} missed")
     caught, missed = total[CAUGHT] + total[ENDLESS], total[MISSED]
-    print(f"mutants: {asked.package}: {caught} of {caught + missed} caught: {share(caught, missed)}")
+    share = bounds(caught, missed) if asked.sample is not None else f"{percent(caught, missed)} %"
+    print(f"mutants: {asked.package}: {caught} of {caught + missed} caught: {share}")
     print(f"mutants: {total[UNVIABLE]} {UNVIABLE}, {total[LEFT_OUT]} {LEFT_OUT}: in constants, or no place for a switch")
     survivors = collections.defaultdict(list)
     for mutant in chosen:
         if results.last(mutant) == MISSED:
             survivors[plain(mutant)].append(mutant)
     allowed = {
-        line.split("|", 1)[0].strip()
+        line.rsplit(" | ", 1)[0]
         for line in pathlib.Path("scripts/mutants.txt").read_text().splitlines()
         if not line.startswith("#")
     }
@@ -116,16 +117,19 @@ def plain(mutant):
     return re.sub(r":\d+:\d+: ", ": ", mutant["name"], count=1)
 
 
-def share(caught, missed):
-    """Percent, and between which bounds it is with a certainty of 95 % (Wilson 1927)."""
-    n = caught + missed
-    if not n:
-        return "nothing to catch"
-    p, z = caught / n, 1.96
-    scale = 1 + z * z / n
+def percent(caught, missed):
+    """The share caught; of nothing, all."""
+    return round(100 * caught / (caught + missed), 1) if caught + missed else 100.0
+
+
+def bounds(caught, missed):
+    """The share of a sample, and where that of all lies with a certainty of 95 % (Wilson 1927)."""
+    n, z = max(caught + missed, 1), 1.96
+    p, scale = caught / n, 1 + z * z / n
     middle = (p + z * z / (2 * n)) / scale
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / scale
-    return f"{100 * p:.1f} % (95 %: {100 * (middle - half):.1f} to {100 * (middle + half):.1f})"
+    low, high = 100 * (middle - half), 100 * (middle + half)
+    return f"{percent(caught, missed)} % (of all, with a certainty of 95 %: {low:.1f} to {high:.1f})"
 
 
 class Results:

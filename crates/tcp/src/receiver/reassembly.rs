@@ -215,4 +215,23 @@ mod tests {
         assert!(!reassembly.displaces(70, 75) && !reassembly.displaces(50, 60));
         assert!(reassembly.displaces(71, 75) && reassembly.displaces(30, 35));
     }
+
+    /// RFC 2883, section 4: neighbours are one report, else the newest counts.
+    #[test]
+    fn duplicates_beside_each_other_are_one_report() {
+        for (first, second, told) in [
+            ((5, 10), (10, 15), (5, 15)),
+            ((10, 15), (5, 10), (5, 15)),
+            ((5, 10), (11, 15), (11, 15)),
+            ((11, 15), (5, 10), (5, 10)),
+        ] {
+            let mut reassembly = Reassembly::default();
+            reassembly.report_duplicate(first.0, first.1);
+            reassembly.report_duplicate(second.0, second.1);
+            assert_eq!(blocks(&mut reassembly), [told]);
+            // What was told is over.
+            reassembly.report_duplicate(u64::from(told.1), u64::from(told.1) + 1);
+            assert_eq!(blocks(&mut reassembly), [(told.1, told.1 + 1)]);
+        }
+    }
 }

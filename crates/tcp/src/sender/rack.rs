@@ -358,6 +358,7 @@ mod tests {
         sender.window.phase = Phase::Recovery;
         assert!(!sender.detect_losses(&at(47_000)));
         assert_eq!(lost(&sender), [0, 1, 2, 3, 4, 5]);
+        assert!(!sender.reordering_timer_runs());
         // Without SACK three duplicates prove a loss.
         sender.recovery.duplicates = 2;
         assert!(!sender.duplicates_prove_loss());
@@ -365,5 +366,36 @@ mod tests {
         assert!(sender.duplicates_prove_loss());
         assert!(sender.may_still_arrive(sender.board.get(8), &at(48_999)));
         assert!(!sender.may_still_arrive(sender.board.get(8), &at(49_000)));
+    }
+
+    /// RFC 8985, section 7.3: a probe is a repetition, judged by when it was sent; what left before
+    /// and after it for the first time is judged by itself.
+    #[test]
+    fn a_probe_does_not_hide_other_losses() {
+        let mut sender = sender();
+        sender.window.phase = Phase::Recovery;
+        sender.board.note_resent(2, 90_000, false);
+        let seventh = *sender.board.get(6);
+        sender.rack.advance(&seventh, 40_000, &at(47_000));
+        assert_eq!(sender.mark_overdue(&at(100_000)), 0);
+        assert_eq!(lost(&sender), [0, 1, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_repetition_that_is_waited_for_stays_on_the_list() {
+        let mut sender = sender();
+        for (id, us) in [(1, 57_000), (2, 58_000)] {
+            sender.mark_lost(id);
+            sender.board.note_resent(id, us, true);
+        }
+        // The second one has arrived.
+        sender.board.get_mut(2).flags |= flag::SACKED;
+        sender.board.oldest_original = 10;
+        sender.recovery.reordering_seen = true;
+        sender.rack.advance(&record(1_001, 60_000, 0), 40_000, &at(100_000));
+        assert_eq!(sender.mark_overdue(&at(100_000)), 7_000);
+        assert!(sender.board.get(1).has(flag::RESENT));
+        assert_eq!(sender.mark_overdue(&at(107_000)), 0);
+        assert!(!sender.board.get(1).has(flag::RESENT));
     }
 }

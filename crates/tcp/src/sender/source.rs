@@ -248,4 +248,32 @@ mod tests {
         assert_eq!(pace(una, una + most + 1_460, Pace::Asleep), Pace::Asleep);
         assert_eq!(pace(una, una + most, Pace::Writing), Pace::Writing);
     }
+
+    /// SACKed neighbours give their memory back before anything is acknowledged.
+    #[test]
+    fn sacks_wake_the_writer() {
+        for (sacked, pace) in [(0, Pace::Asleep), (2, Pace::Asleep), (30, Pace::Awake)] {
+            let mut sender = Sender::new(&Config { sndbuf_max: 274_000, ..Config::default() });
+            (sender.window.cwnd, sender.window.mss, sender.window.una) = (50, 1_460, 1);
+            sender.expand();
+            (sender.write_end, sender.source.pace) = (1 + 70 * 1_460, Pace::Asleep);
+            sender.board.sacked_out = sacked;
+            sender.board.sacked.insert(1_461, 2_921);
+            sender.look_for_room();
+            assert_eq!(sender.source.pace, pace, "{sacked}");
+        }
+    }
+
+    /// A hundred segments of 1460 and 1280 bytes fill 274,000; what is written stays.
+    #[test]
+    fn the_writer_fills_the_buffer() {
+        for (write_end, filled) in [(1, 146_001), (146_001, 146_001), (150_000, 150_000)] {
+            let mut sender = Sender::new(&Config { sndbuf_max: 274_000, ..Config::default() });
+            (sender.window.cwnd, sender.window.mss, sender.window.una) = (50, 1_460, 1);
+            sender.write_end = write_end;
+            assert!(sender.fill());
+            assert_eq!((sender.write_end, sender.source.pace), (filled, Pace::Writing));
+            assert_eq!(sender.source.stopped_at(146_001), write_end == 1);
+        }
+    }
 }

@@ -58,6 +58,7 @@ fn reports_account_for_the_repetitions_of_an_episode() {
     // Below what is acknowledged: 250 bytes are three segments.
     assert_eq!(left_of(1, 251, 251, Some(1), 5), (2, 2));
     assert_eq!(left_of(1, 251, 251, Some(1), 2), (0, 2));
+    assert_eq!(left_of(201, 451, 451, Some(1), 5), (2, 2));
     assert_eq!(left_of(1, 251, 251, Some(251), 5), (5, 2));
     assert_eq!(left_of(1, 251, 251, Some(250), 5), (2, 2));
     assert_eq!(left_of(1, 251, 251, None, 5), (5, 2));
@@ -354,5 +355,53 @@ fn where_reordering_is_the_rule_sacks_may_open_the_window() {
         let (mut sender, mut ack) = (sender(), nothing());
         (sender.recovery.reordering, ack.facts) = (reordering, facts);
         assert_eq!(sender.may_grow(&ack), grows, "{reordering} {facts}");
+    }
+}
+
+/// Linux's `tcp_check_sack_reordering`: how many segments were overtaken, 300 at most.
+#[test]
+fn reordering_is_as_far_as_something_was_overtaken() {
+    for (low, known, reordering, seen) in [
+        (501, 3, 5, true),
+        (601, 3, 4, true),
+        (550, 3, 5, true),
+        (701, 3, 3, true),
+        (901, 3, 3, true),
+        (1_001, 3, 3, false),
+        (501, 5, 5, true),
+        (501, 9, 9, true),
+    ] {
+        let mut sender = sender();
+        sender.recovery.reordering = known;
+        sender.board.sacked_out = 1;
+        sender.board.sacked.insert(901, 1_001);
+        sender.note_reordering(low);
+        let recovery = &sender.recovery;
+        assert_eq!((recovery.reordering, recovery.reordering_seen), (reordering, seen), "{low}");
+    }
+    let mut sender = sender();
+    sender.board.sacked_out = 1;
+    sender.board.sacked.insert(90_001, 100_001);
+    sender.note_reordering(1);
+    assert_eq!(sender.recovery.reordering, 300);
+}
+
+/// Linux's `tcp_sacktag_write_queue`: after a timeout that cannot be undone, order says nothing.
+#[test]
+fn overtaking_after_a_timeout_may_mean_nothing() {
+    for (phase, marker, seen) in [
+        (Phase::Open, None, true),
+        (Phase::Loss, None, false),
+        (Phase::Loss, Some(1), true),
+        (Phase::Recovery, None, true),
+    ] {
+        let (mut sender, mut ack) = (sender(), nothing());
+        (sender.window.phase, sender.recovery.undo_marker) = (phase, marker);
+        for block in [(801, 901), (301, 401)] {
+            let mut segment = Segment { sack_count: 1, ..Segment::new(TcpFlags::ACK, 1, 1) };
+            segment.sack[0] = block;
+            sender.take_sack(&segment, 1, &mut ack, &Now::default());
+        }
+        assert_eq!(sender.recovery.reordering_seen, seen, "{phase:?} {marker:?}");
     }
 }
