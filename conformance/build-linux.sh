@@ -10,6 +10,8 @@
 # With MODULES all modules are built, in DIRECTORY/src. With HEADERS first nothing is built but
 # what the disciplines' sources include, in some minutes: for benches/linux.sh and fuzz-linux.sh.
 #
+# $EDIT is a command that changes more of the sources before they are built, in their directory.
+#
 # One line of Linux is changed: a packet that crosses a veth pair forgets its socket's hash, as it
 # would on a wire, so that the router's disciplines hash the headers.
 set -eu
@@ -36,6 +38,7 @@ tar xJf "usr/src/linux-source-$version.tar.xz" -C src --strip-components=1
 cd src
 sed -i '/^config HZ$/,/default/s/default 100/default 1000/' arch/um/Kconfig
 sed -i 's/^\tskb_tx_timestamp(skb);$/&\n\tskb_clear_hash(skb);/' drivers/net/veth.c
+eval "${EDIT:-}"
 for option in 64BIT UML_TIME_TRAVEL_SUPPORT HIGH_RES_TIMERS NO_HZ_IDLE MMU STDERR_CONSOLE \
     STDIO_CONSOLE NULL_CHAN PRINTK BUG MULTIUSER FUTEX EPOLL SIGNALFD TIMERFD EVENTFD SHMEM AIO \
     ADVISE_SYSCALLS POSIX_TIMERS FILE_LOCKING SYSVIPC BINFMT_ELF BINFMT_SCRIPT NAMESPACES NET_NS \

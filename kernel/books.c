@@ -4,7 +4,13 @@
  * it: the kernel's (qlen, backlog) and the discipline's own. What differs is told in the kernel's
  * log; the queue goes on.
  */
+#include <linux/moduleparam.h>
+
 #include "shim.h"
+
+static unsigned long taken;
+module_param(taken, ulong, 0444);
+MODULE_PARM_DESC(taken, "Packets that the disciplines were given since the module was loaded");
 
 /* Calls between two looks at all packets; their number is compared at each. */
 #define CALLS 256
@@ -17,6 +23,7 @@ void simnel_books_open(struct simnel_sched *q)
 void simnel_books_take(struct simnel_sched *q, struct sk_buff *skb)
 {
 	__skb_queue_tail(&q->held, skb);
+	taken++;
 }
 
 void simnel_books_give(struct simnel_sched *q, struct sk_buff *skb)

@@ -5,29 +5,15 @@ it is tried with the first, second, ... allocation failing, until none fails any
 either an error, and all as before, or success.
 """
 
-import os
 import sys
 
+from failslab import allow, failing, still_to_fail
 from tc import Tc, complaints, link, words
 
 WHOLE = ["cake", "cake bandwidth 1gbit diffserv8 ack-filter", "fq_codel", "fq_pie savings 15kb",
          "sfq", "sfb", "red limit 100kb avpkt 1000", "drr", "pie", "htb rate 10mbit", "dualpi2",
          "mq cake bandwidth 10mbit"]
 FEWEST = 3  # allocations that the kernel itself makes for a discipline
-
-
-# Open all the time: to open it would take memory, too.
-CONTROL = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
-
-
-def failing(nth):
-    """Makes the `nth` allocation of this thread from now on fail."""
-    os.pwrite(CONTROL, str(nth).encode(), 0)
-
-
-def still_to_fail():
-    """Allocations until the one that fails; 0 if it has failed."""
-    return int(os.pread(CONTROL, 20, 0))
 
 
 def in_turn(attempt):
@@ -52,9 +38,7 @@ def in_turn(attempt):
 
 
 def main():
-    for setting in (("ignore-gfp-wait", "N"), ("probability", "0"), ("times", "-1")):
-        with open("/sys/kernel/debug/failslab/" + setting[0], "w") as control:
-            control.write(setting[1])
+    allow()
     tc = Tc()
     link("add", "m0", "numtxqueues", "3", "type", "dummy")
     link("set", "m0", "up")

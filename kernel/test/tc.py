@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+import time
 
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC, RTM_GETTCLASS = 36, 37, 38, 42
 REQUEST, ACK, ROOT_FLAG, REPLACE, EXCL, CREATE = 1, 4, 0x300, 0x100, 0x200, 0x400
@@ -10,6 +11,7 @@ TCA_KIND, TCA_OPTIONS, TCA_STATS2, TCA_STATS_BASIC = 1, 2, 7, 1
 NESTED = 0x8000
 ERROR, DONE = 2, 3  # kinds of messages
 ROOT = 0xFFFFFFFF
+LEAKS = "/sys/kernel/debug/kmemleak"
 VERBS = {
     "add": (RTM_NEWQDISC, CREATE | EXCL),
     "replace": (RTM_NEWQDISC, CREATE | REPLACE),
@@ -112,10 +114,28 @@ def complaints():
              "corruption", "circular locking", "inconsistent lock")
 
     def is_ours(at):
-        # User-mode Linux makes mistakes of its own with RCU; ours have us in their trace.
-        if "suspicious RCU" in lines[at]:
+        # User-mode Linux makes mistakes of its own, with RCU for one; ours have us in their trace.
+        if "suspicious RCU" in lines[at] or "WARNING: CPU" in lines[at]:
             return any("[simnel]" in line for line in lines[at : at + 60])
         return any(sign in lines[at] for sign in signs)
 
     return [line for at, line in enumerate(lines) if is_ours(at)
             and "taint" not in line and "aliases:" not in line]
+
+
+def leaks():
+    """What kmemleak, where it is there, knows of memory that was forgotten since it was asked last."""
+    if not os.path.exists(LEAKS):
+        return []
+    def order(word):
+        with open(LEAKS, "w") as control:
+            control.write(word)
+
+    # Twice: what is new counts only once it has some age.
+    for _ in range(2):
+        order("scan")
+        time.sleep(6)
+    with open(LEAKS) as told:
+        lines = told.read().splitlines()
+    order("clear")
+    return lines
