@@ -16,7 +16,7 @@ import time
 
 from fuzz_linux.attributes import configuration
 from fuzz_linux.cases import draw_case
-from fuzz_linux.draw import KINDS
+from fuzz_linux.draw import KINDS, NEW
 
 # The oracle's status where Linux takes no such settings.
 REFUSED = 3
@@ -222,7 +222,9 @@ def fuzz(options_):
     directory = pathlib.Path(options_.directory)
     found, scratch = directory / "found", directory / "scratch"
     counts = Counts(directory / "fuzz.json")
-    kinds = [options_.only] if options_.only else KINDS
+    kinds = [kind for kind in KINDS if NEW.get(kind, options_.linux) == options_.linux]
+    if options_.only:
+        kinds = [options_.only]
     first = seed = options_.seed if options_.seed is not None else counts.next_seed()
     until, last = time.monotonic() + options_.seconds, None
     if options_.cases:

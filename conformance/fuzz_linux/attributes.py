@@ -20,10 +20,14 @@ NUMBERS = {
     "fq_pie": {"limit": 1, "flows": 2, "target": 3, "tupdate": 4, "alpha": 5, "beta": 6,
                "quantum": 7, "memory_limit": 8, "ecn_prob": 9, "ecn": 10, "bytemode": 11,
                "dq_rate_estimator": 12},
+    "dualpi2": {"limit": 1, "memory_limit": 2, "target": 3, "tupdate": 4, "alpha": 5, "beta": 6,
+                "min_qlen_step": 9},
     "cake": {"diffserv": 3, "atm": 4, "flow": 5, "overhead": 6, "rtt": 7, "target": 8,
              "autorate": 9, "memlimit": 10, "wash": 13, "mpu": 14, "ingress": 15, "ack": 16,
              "gso": 17, "fwmark": 18},
 }
+# And in dualpi2 one of 8 bits.
+BYTES = {"coupling": 10, "overload": 11, "early": 12, "protection": 13, "mask": 14, "gso": 15}
 TIMES = ("target", "interval", "ce_threshold", "tupdate", "rtt")
 SFB = ("rehash", "db", "max", "target", "increment", "decrement", "limit", "penalty_rate",
        "penalty_burst")
@@ -105,6 +109,15 @@ def sfq_options(get):
     return struct.pack("=8I", *first, *rest) + red + bytes(24)
 
 
+def dualpi2_options(get):
+    """Those that are not numbers of 32 bits whatever else is said."""
+    out = b""
+    if "step" in get:
+        out += attribute(7 if int(get.get("step_in_packets", 0)) else 8, u32(get["step"]))
+    return out + b"".join(attribute(number, bytes([int(get[key])])) for key, number in
+                          BYTES.items() if key in get)
+
+
 def options(kind, get):
     """The body of TCA_OPTIONS for arguments as recordings name them."""
     if kind == "cake":
@@ -116,8 +129,9 @@ def options(kind, get):
         return out + b"".join(attribute(number, u32(get[key])) for key, number in
                               NUMBERS[kind].items() if key in get)
     if kind in NUMBERS:
-        return b"".join(attribute(number, u32(get[key])) for key, number in NUMBERS[kind].items()
-                        if key in get)
+        out = b"".join(attribute(number, u32(get[key])) for key, number in NUMBERS[kind].items()
+                       if key in get)
+        return out + dualpi2_options(get) if kind == "dualpi2" else out
     if kind == "tbf":
         return tbf_options(get)
     if kind == "red":

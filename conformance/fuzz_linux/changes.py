@@ -9,11 +9,12 @@ UNCHANGED = ("sfq",)
 # Ours reads the attributes of all others; of these it is told words that say all.
 WORDS = ("tbf", "pfifo", "bfifo", "pfifo_head_drop")
 # Drawn only if it is asked for: what the ledger keeps. Settings that, changed, meet packets in places
-# or with marks that ours does not have:
+# or with marks that ours does not have, or (dualpi2) leave a time behind of packets that are gone:
 NOT_CHANGED = {
     "cake": ("diffserv", "flow", "autorate"),
     "pie": ("dq_rate_estimator",),
     "fq_pie": ("dq_rate_estimator",),
+    "dualpi2": ("limit", "memory_limit"),
 }
 # Limits that Linux lets stand or drops down to otherwise than ours: raised only.
 RAISED = {"pfifo": "limit", "bfifo": "limit", "pfifo_head_drop": "limit",
@@ -84,6 +85,9 @@ def settings(rng, kind, old, kept):
             del get[key]
             if key in old:
                 get[key] = int(old[key])
+    if kind == "dualpi2" and get.get("protection") == int(old.get("protection", 10)):
+        # Said again, it makes Linux forget the credit.
+        del get["protection"]
     if kind == "cake" and not get.get("rate"):
         # Without a rate Linux keeps the old one's schedule.
         get.pop("rate", None)

@@ -36,6 +36,12 @@ CHILDREN = {
                    tupdate=[5000, 15000], alpha=[1, 2], beta=[10, 20], quantum=[300, 1514],
                    ecn_prob=[1, 10, 50], ecn=[0, 1, 1], bytemode=[0, 1],
                    dq_rate_estimator=[0, 1], memory_limit=[50000, 200000, 1000000]),
+    # Weights in 1/256 Hz. Whole super-packets: ours splits none.
+    "dualpi2": dict(limit=[2, 20, 300, 10000], memory_limit=[30000, 200000, 4000000],
+                    target=[1000, 15000, 50000], tupdate=[5000, 16000, 50000],
+                    alpha=[5, 41, 400], beta=[50, 819, 5000], step=[200, 1000, 20000],
+                    step_in_packets=[0, 0, 1], min_qlen_step=[1, 5, 40], coupling=[1, 2, 5],
+                    overload=[0, 1], early=[0, 1], protection=[0, 10, 50, 90, 100], mask=[1, 3]),
     "sfq": dict(limit=[5, 40, 127], depth=[3, 10, 127], flows=[4, 16, 127], divisor=[64, 1024],
                 quantum=[1514, 3000], headdrop=[1], perturb=[1, 2]),
     "pfifo": dict(limit=[1, 20, 100]),
@@ -43,6 +49,8 @@ CHILDREN = {
     "pfifo_head_drop": dict(limit=[1, 20, 100]),
 }
 KINDS = [*CHILDREN, "cake", "sfb", "red", "tbf", "htb", "drr"]
+# What Linux has had since a release only.
+NEW = {"dualpi2": "7.3"}
 # In Linux all draw from one stream, ours each from one of its own: one of them to a case.
 DICE = ("pie", "sfq")
 LEAVES = ("codel", "fq_codel", "pie", "sfq", "pfifo", "bfifo")
@@ -54,7 +62,32 @@ CAKE_FLOWS = ("flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost
 NEGATED = {"ecn": "noecn", "bytemode": "nobytemode", "dq_rate_estimator": "no_dq_rate_estimator"}
 
 
+# dualpi2's words: of a number, or of each value.
+DUALPI2 = {
+    "limit": "limit {}", "memory_limit": "memlimit {}B", "target": "target {}us",
+    "tupdate": "tupdate {}us", "min_qlen_step": "min_qlen_step {}",
+    "coupling": "coupling_factor {}", "protection": "classic_protection {}%",
+    "overload": ("overflow", "drop_on_overload"), "early": ("drop_dequeue", "drop_enqueue"),
+    "mask": ("", "l4s_ect", "", "any_ect"), "gso": ("no_split_gso", "split_gso"),
+}
+
+
+def dualpi2_words(get):
+    out = ["dualpi2"]
+    for key, value in get.items():
+        if key == "step":
+            out.append(f"step_thresh {value}{'p' if get.get('step_in_packets') else 'us'}")
+        elif key in ("alpha", "beta"):
+            out.append(f"{key} {value / 256:.8f}")
+        elif key in DUALPI2:
+            form = DUALPI2[key]
+            out.append(form.format(value) if isinstance(form, str) else form[value])
+    return " ".join(out)
+
+
 def words(kind, get):
+    if kind == "dualpi2":
+        return dualpi2_words(get)
     out = [kind]
     for key, value in get.items():
         if key in FLAGS:
@@ -234,6 +267,8 @@ def draw_plain(rng, kind):
                        mtu=pick(rng, [1514, 2000, 3000]))
     else:
         get = some(rng, CHILDREN[kind])
+    if kind == "dualpi2":
+        get["gso"] = 0
     if kind == "sfq" and rng.random() < 0.4:
         low = pick(rng, [2000, 3000, 8000])
         get.update(redflowlimit=pick(rng, [30000, 60000, 100000]), min=low, max=3 * low, avpkt=1000,

@@ -65,6 +65,8 @@ impl Flags {
     pub const MARKED: Flags = Flags(16);
     /// A discipline has cleared the DSCP (the owner must rewrite it).
     pub const WASHED: Flags = Flags(32);
+    /// `dualpi2` may mark it for its delay. Only while it waits there.
+    pub(crate) const STEP: Flags = Flags(64);
 
     /// True if all bits of `other` are set.
     #[inline]
@@ -80,6 +82,12 @@ impl Flags {
     #[inline]
     pub fn set(&mut self, other: Flags) {
         self.0 |= other.0;
+    }
+
+    /// Sets or clears the bits of `other`.
+    #[inline]
+    pub(crate) fn put(&mut self, other: Flags, on: bool) {
+        self.0 = (self.0 & !other.0) | if on { other.0 } else { 0 };
     }
 }
 

@@ -6,16 +6,27 @@
 //! (Reno, CUBIC) marked or dropped with its square, so that both get the same rate (section 2.1).
 //! Unlike PIE's, the steps need no tuning: the square makes the loop linear.
 //!
-//! Signals are not drawn but accumulated ([`Recurrence`], appendix A.2, `recur`): every 1/p-th
-//! packet is one, which has no variance to speak of.
-//!
-//! Numbers: probabilities are Q0.32, in u64, so that one is a value.
+//! Numbers are Linux's: a probability of one is 32 bits that are all set, weights are rounded down
+//! once more, and of a step more than 32 bits long only those count.
 
 use crate::time::Span;
-use crate::wide::quotient;
 
 /// Probability one.
-pub const ONE: u64 = 1 << 32;
+pub const ONE: u32 = u32::MAX;
+/// Bits that are lost between a weighted delay and a probability.
+const SHIFT: u32 = 6;
+const NANOS: u64 = 1_000_000_000;
+
+/// A weight in 1/256 Hz as it is kept: for each nanosecond, in 2^-38 of a probability.
+fn kept(weight: u32) -> u32 {
+    // Of 8 and 6 bits behind the point two are the difference.
+    (((u64::from(weight) * u64::from(ONE)) >> (8 - SHIFT)) / NANOS) as u32
+}
+
+/// A weight in 1/256 Hz as Linux gives it back: rounded down twice.
+pub fn as_kept(weight: u32) -> u64 {
+    ((u64::from(kept(weight)) * NANOS) << (8 - SHIFT)) / u64::from(ONE)
+}
 
 /// Settings of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,67 +86,45 @@ impl Pi2Params {
 /// The controller's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pi2 {
-    probability: u64,
+    probability: u32,
     last_delay: Span,
 }
 
 impl Pi2 {
-    /// Moves the base probability, with queues that delay by `delay` now. False if nothing changed.
-    pub fn update(&mut self, params: &Pi2Params, delay: Span) -> bool {
+    /// Moves the base probability, to `most` at the utmost, with queues that delay by `delay` now.
+    /// False if nothing changed.
+    pub fn update(&mut self, params: &Pi2Params, delay: Span, most: u32) -> bool {
         let before = *self;
         let weigh = |weight: u32, from: Span| {
-            let distance = u128::from(delay.0.abs_diff(from.0));
-            let step =
-                quotient(u128::from(weight) * distance * u128::from(ONE), 256 * 1_000_000_000);
-            if delay < from {
-                -(step as i128)
-            } else {
-                step as i128
-            }
+            (delay.0.wrapping_sub(from.0) as i64).wrapping_mul(kept(weight).into())
         };
-        let step = weigh(params.alpha, params.target) + weigh(params.beta, self.last_delay);
-        let moved = i128::from(self.probability) + step;
-        self.probability = moved.clamp(0, i128::from(ONE)) as u64;
+        let change =
+            weigh(params.alpha, params.target).wrapping_add(weigh(params.beta, self.last_delay));
+        let step = (change.unsigned_abs() >> SHIFT) as u32;
+        let moved = match change > 0 {
+            true => self.probability.checked_add(step).unwrap_or(ONE),
+            false => self.probability.saturating_sub(step),
+        };
+        self.probability = moved.min(most);
         self.last_delay = delay;
         *self != before
     }
 
-    /// The base probability.
-    #[inline]
-    pub fn base(&self) -> u64 {
-        self.probability
+    /// Begins again with no probability, but with the last delay.
+    pub fn restart(&mut self) {
+        self.probability = 0;
     }
 
-    /// For senders that answer to the root of it.
+    /// The base probability.
     #[inline]
-    pub fn squared(&self) -> u64 {
-        ((u128::from(self.probability) * u128::from(self.probability)) >> 32) as u64
+    pub fn base(&self) -> u32 {
+        self.probability
     }
 
     /// For scalable senders, `coupling` times the base; may exceed one.
     #[inline]
     pub fn coupled(&self, coupling: u32) -> u64 {
-        self.probability.saturating_mul(coupling.into())
-    }
-}
-
-/// Turns a probability into signals at even distances.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recurrence {
-    /// Sum of probabilities since the last signal.
-    sum: u64,
-}
-
-impl Recurrence {
-    /// True for every 1/`probability`-th call.
-    #[inline]
-    pub fn hits(&mut self, probability: u64) -> bool {
-        self.sum += probability.min(ONE);
-        let hit = self.sum >= ONE;
-        if hit {
-            self.sum -= ONE;
-        }
-        hit
+        u64::from(self.probability) * u64::from(coupling)
     }
 }
 
@@ -149,30 +138,38 @@ mod tests {
         let mut pi = Pi2::default();
         let ms = Span::from_millis;
         // 10 ms above target, 25 above the last: 0.16 * 0.010 + 3.2 * 0.025.
-        pi.update(&params, ms(25));
-        let step = pi.base() as f64 / ONE as f64;
+        pi.update(&params, ms(25), ONE);
+        let part = |pi: &Pi2| f64::from(pi.base()) / f64::from(ONE);
+        let step = part(&pi);
         let ideal = 41.0 / 256.0 * 0.010 + 819.0 / 256.0 * 0.025;
-        assert!((step - ideal).abs() < 1e-8, "{step} {ideal}");
-        pi.update(&params, ms(25));
-        let second = pi.base() as f64 / ONE as f64 - step;
-        assert!((second - 41.0 / 256.0 * 0.010).abs() < 1e-8);
-        for _ in 0..10 {
-            pi.update(&params, Span::from_secs(5));
-            pi.update(&params, Span::from_secs(9));
-        }
-        assert_eq!((pi.base(), pi.squared(), pi.coupled(2)), (ONE, ONE, 2 * ONE));
+        // Weights are whole numbers of 44 and more.
+        assert!((step / ideal - 1.0).abs() < 0.001, "{step} {ideal}");
+        pi.update(&params, ms(25), ONE);
+        let (second, ideal) = (part(&pi) - step, 41.0 / 256.0 * 0.010);
+        assert!((second / ideal - 1.0).abs() < 0.001, "{second} {ideal}");
+        (1..10).for_each(|n| {
+            pi.update(&params, ms(n * 100), ONE);
+        });
+        assert_eq!((pi.base(), pi.coupled(2)), (ONE, 2 * u64::from(ONE)));
+        pi.update(&params, Span::from_secs(1), ONE / 3);
+        assert_eq!(pi.base(), ONE / 3);
         (0..1000).for_each(|_| {
-            pi.update(&params, Span::ZERO);
+            pi.update(&params, Span::ZERO, ONE);
         });
         assert_eq!(pi.base(), 0);
-        assert!(!pi.update(&params, Span::ZERO));
+        assert!(!pi.update(&params, Span::ZERO, ONE));
     }
 
     #[test]
-    fn the_square_and_the_coupling_give_equal_rates() {
-        let pi = Pi2 { probability: ONE / 10, last_delay: Span::ZERO };
-        assert_eq!(pi.squared(), (ONE / 10).pow(2) >> 32);
-        assert_eq!(pi.coupled(2), 2 * (ONE / 10));
+    fn a_new_start_forgets_the_probability_alone() {
+        let (params, delay) = (Pi2Params::default(), Span::from_millis(40));
+        let (mut old, mut new) = (Pi2::default(), Pi2::default());
+        old.update(&params, delay, ONE);
+        old.restart();
+        assert_eq!(old.base(), 0);
+        old.update(&params, delay, ONE);
+        new.update(&params, delay, ONE);
+        assert!(0 < old.base() && old.base() < new.base());
     }
 
     #[test]
@@ -190,15 +187,5 @@ mod tests {
         assert_eq!(Pi2Params::for_round_trips(None, Some(ms(50))), Some(of(300, None)));
         let never = Pi2Params::for_round_trips(Some(Span::from_secs(100)), None);
         assert_eq!(never, None);
-    }
-
-    #[test]
-    fn signals_recur() {
-        let mut recurrence = Recurrence::default();
-        let hits: std::vec::Vec<bool> = (0..12).map(|_| recurrence.hits(ONE / 4)).collect();
-        for (n, hit) in hits.iter().enumerate() {
-            assert_eq!(*hit, n % 4 == 3, "{n}");
-        }
-        assert!((0..5).all(|_| recurrence.hits(7 * ONE)));
     }
 }

@@ -1,18 +1,21 @@
 //! `dualpi2`: two coupled queues, for low latency and for the rest (RFC 9332; man tc-dualpi2).
 //!
 //! ECT(1) and CE packets are of scalable senders (RFC 9331) and go to the L queue, all others to
-//! the C queue. The C queue is under [`Pi2`]: marked or dropped with the square of its probability.
-//! The L queue is marked from `step_thresh` on, and with `coupling` times that probability, so that
-//! its senders leave the others their share. It is served first, but the C queue has
-//! `classic_protection` percent of the line for sure.
+//! the C queue, unless their class says otherwise: minor number 1 is the L queue, 2 is the L queue
+//! without any signals. The C queue is under [`Pi2`]: marked or dropped with the square of its
+//! probability. The L queue is marked from `step_thresh` on, and with `coupling` times that
+//! probability, so that its senders leave the others their share. While fewer than two full frames
+//! wait, the probability has no say.
 //!
-//! Overload (section 4.2): once marking all of the L queue is not enough, its packets are dropped
-//! with the probability of the C queue's; with `overflow`, the limit alone drops. Classic packets
-//! are dropped even if they are ECN-capable from 1 / coupling^2 on.
+//! Whose turn it is, says a credit: while both have packets, each byte of the L queue adds the
+//! share of the C queue (`classic_protection` percent) to it, each byte of the C queue takes away
+//! the share of the L queue. The L queue sends while there is none.
 //!
-//! Deviations from Linux's: signals recur evenly, as in the RFC's pseudo-code, instead of being
-//! drawn; whose turn it is, is deficit round robin. (Linux 7.3's decisions: `dualpi2/plain` in
-//! conformance/golden.)
+//! Overload (section 4.2) is when marking all of the L queue is not enough. Then its packets are
+//! dropped as classic ones are, and these even if they are ECN-capable. With `overflow` the
+//! probability ends there, and the limit alone drops.
+//!
+//! All decisions are those of Linux 7.3.
 //!
 //! Invariants: order within each queue; `enqueued = sent + dropped + queued`.
 
@@ -22,19 +25,18 @@ mod words;
 
 use alloc::boxed::Box;
 
-use crate::aqm::pi2::{Pi2, Pi2Params, Recurrence, ONE};
+use crate::aqm::pi2::{Pi2, Pi2Params, ONE};
 use crate::aqm::Verdict;
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Ecn, Flags, Packet};
 use crate::qdisc::stats::narrow;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{
     prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed,
     PacketOwner, Qdisc, Snapshot,
 };
-use crate::sched::drr::Drr;
-use crate::sched::{Account, Scheduled};
+use crate::random::Random;
 use crate::steps::Budget;
-use crate::tick::Periodic;
+use crate::tick::{Periodic, Tick};
 use crate::time::{Span, Time};
 
 pub use stats::Stats;
@@ -77,6 +79,24 @@ pub struct Params {
 }
 
 impl Params {
+    /// The largest base probability: without drops in overload, what marks all of the L queue.
+    fn most(&self) -> u32 {
+        match self.drop_on_overload {
+            true => ONE,
+            false => ONE / self.coupling.max(1),
+        }
+    }
+
+    /// The queue of packets with this ECN field, whatever their class.
+    fn has_low_latency(&self, packet: &Packet) -> bool {
+        packet.is_ip()
+            && match packet.ecn() {
+                Ecn::Ect1 | Ecn::Ce => true,
+                Ecn::Ect0 => self.any_ect,
+                Ecn::NotEct => false,
+            }
+    }
+
     /// Memory that may be used on `device`.
     fn memory_limit(&self, device: &Device) -> u32 {
         let double = device.mtu.saturating_mul(2);
@@ -107,20 +127,15 @@ const L: usize = 0;
 /// The classic queue.
 const C: usize = 1;
 
+/// Minor numbers of classes: the L queue, and the L queue without signals.
+const L4S: u32 = 1;
+const UNTOUCHED: u32 = 2;
+
 /// One of the two queues.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     queue: Queue,
     packets: u32,
-    account: Account,
-    signals: Recurrence,
-    quantum: u32,
-}
-
-impl Scheduled for Lane {
-    fn account(&mut self) -> &mut Account {
-        &mut self.account
-    }
 }
 
 /// Two coupled queues.
@@ -129,65 +144,72 @@ pub struct Dualpi2 {
     params: Params,
     device: Device,
     lanes: [Lane; 2],
-    drr: Drr,
+    /// Debt to the C queue, which sends while it is above zero. Bytes by percent.
+    credit: i32,
     store: Store<u64>,
     pi: Pi2,
-    /// For drops of the L queue in overload.
-    overload: Recurrence,
+    random: Random,
     timer: Periodic,
+    /// When it was last called.
+    seen: Time,
     /// Packets that whoever stands above has taken out to look at.
-    lent: u32,
+    lent: Backlog,
     stats: Stats,
-}
-
-/// Bytes a turn of the L and the C queue: one full frame for the smaller share.
-fn quanta(params: &Params, device: &Device) -> [u32; 2] {
-    let classic = u32::from(params.classic_protection.min(100));
-    let times =
-        |share: u32, other: u32| device.mtu.max(1).saturating_mul(share.max(1)) / other.max(1);
-    match classic {
-        0..=50 => [times(100 - classic, classic), device.mtu.max(1)],
-        _ => [device.mtu.max(1), times(classic, 100 - classic)],
-    }
 }
 
 impl Dualpi2 {
     /// Empty queues for `device`.
     pub fn new(params: &Params, device: &Device) -> Result<Dualpi2, ConfigError> {
+        let period = params.aqm.tupdate;
         let mut dualpi2 = Dualpi2 {
             params: *params,
             device: *device,
             lanes: [Lane::default(); 2],
-            drr: Drr::default(),
+            credit: 0,
             store: Store::new(params.limit, device.memory)?,
             pi: Pi2::default(),
-            overload: Recurrence::default(),
-            timer: Periodic::new(device.tick, device.now, params.aqm.tupdate, params.aqm.tupdate),
-            lent: 0,
+            random: Random::new(device.seed),
+            // Linux's is precise, not one of its timer wheel.
+            timer: Periodic::new(Tick::Exact, device.now, period, period),
+            seen: device.now,
+            lent: Backlog::default(),
             stats: Stats::default(),
         };
-        dualpi2.set_quanta();
+        dualpi2.forget_credit();
         Ok(dualpi2)
     }
 
-    fn set_quanta(&mut self) {
-        for (lane, quantum) in self.lanes.iter_mut().zip(quanta(&self.params, &self.device)) {
-            lane.quantum = quantum;
-        }
+    /// Bytes of a full frame.
+    fn frame(&self) -> u32 {
+        self.device.mtu.clamp(1, 1 << 20)
+    }
+
+    /// Percent of the L and of the C queue.
+    fn shares(&self) -> [i32; 2] {
+        let classic = i32::from(self.params.classic_protection.min(100));
+        [100 - classic, classic]
+    }
+
+    /// The credit of two queues that have sent nothing: the larger share begins.
+    fn forget_credit(&mut self) {
+        let [low_latency, classic] = self.shares();
+        self.credit = self.frame() as i32 * (classic - low_latency);
     }
 
     fn lane_of(&self, packet: &Packet) -> usize {
-        let low_latency = packet.is_ip()
-            && match packet.ecn() {
-                Ecn::Ect1 | Ecn::Ce => true,
-                Ecn::Ect0 => self.params.any_ect,
-                Ecn::NotEct => false,
-            };
-        if low_latency {
-            L
-        } else {
-            C
+        if self.params.has_low_latency(packet) {
+            return L;
         }
+        match packet.minor_of(self.device.handle) {
+            Some(L4S | UNTOUCHED) => L,
+            _ => C,
+        }
+    }
+
+    /// True for a packet of the L queue that is neither marked nor dropped.
+    fn is_untouched(&self, packet: &Packet) -> bool {
+        packet.minor_of(self.device.handle) == Some(UNTOUCHED)
+            && !self.params.has_low_latency(packet)
     }
 
     /// How long the packet that has waited longest in a lane has waited.
@@ -198,6 +220,7 @@ impl Dualpi2 {
 
     #[inline]
     fn catch_up(&mut self, now: Time) {
+        self.seen = now;
         if self.timer.is_due(now) {
             self.update(now);
         }
@@ -205,64 +228,72 @@ impl Dualpi2 {
 
     #[cold]
     fn update(&mut self, now: Time) {
-        let mut timer = self.timer;
+        let (mut timer, most) = (self.timer, self.params.most());
         timer.catch_up(now, |at| {
             let delay = self.delay(L, at).max(self.delay(C, at));
             // A queue that stands gets older with each round.
-            self.pi.update(&self.params.aqm, delay) || self.store.len() > 0
+            self.pi.update(&self.params.aqm, delay, most) || self.store.len() > 0
         });
         self.timer = timer;
     }
 
-    /// Decision about a classic packet.
-    fn classic(&mut self, packet: &Packet) -> Verdict {
-        let probability = self.pi.squared();
-        if !self.lanes[C].signals.hits(probability) {
+    /// True with the probability `chance`.
+    #[inline]
+    fn draw(&mut self, chance: u32) -> bool {
+        self.random.u32() <= chance
+    }
+
+    /// Decision of the controller about a packet of `lane`.
+    #[inline]
+    fn judge(&mut self, lane: usize, packet: &Packet) -> Verdict {
+        let queued = self.store.backlog().bytes + self.lent.bytes;
+        if queued < 2 * u64::from(self.frame()) {
             return Verdict::Pass;
         }
-        let most = ONE / u64::from(self.params.coupling.pow(2)).max(1);
-        if probability < most && packet.is_markable() {
-            return Verdict::Marked;
-        }
-        Verdict::Drop
-    }
-
-    /// Decision about a packet of the L queue that has waited for `delay`.
-    fn low_latency(&mut self, packet: &Packet, delay: Span) -> Verdict {
-        let coupled = self.pi.coupled(self.params.coupling);
-        let overloaded = coupled >= ONE;
-        if overloaded && self.params.drop_on_overload && self.overload.hits(self.pi.squared()) {
-            return Verdict::Drop;
-        }
-        let left = self.lanes[L].packets;
-        let beyond = match self.params.step {
-            Step::Delay(most) => delay > most,
-            Step::Packets(most) => left > most,
+        let (base, coupled) = (self.pi.base(), self.pi.coupled(self.params.coupling));
+        let overload = coupled > ONE.into();
+        let signal = match lane {
+            C => self.draw(base) && self.draw(base),
+            _ if self.is_untouched(packet) => false,
+            _ if !overload => self.draw(coupled as u32),
+            _ if self.params.drop_on_overload && self.draw(base) && self.draw(base) => {
+                return Verdict::Drop;
+            }
+            _ => packet.is_markable(),
         };
-        let step = beyond && left >= self.params.min_qlen_step;
-        self.stats.step_marks += u32::from(step);
-        if self.lanes[L].signals.hits(if step { ONE } else { coupled }) && packet.is_markable() {
-            return Verdict::Marked;
+        match signal {
+            false => Verdict::Pass,
+            true if packet.is_markable() && !(lane == C && overload) => Verdict::Marked,
+            true => Verdict::Drop,
         }
-        Verdict::Pass
     }
 
-    /// The lane whose turn it is; None also if the budget is spent.
+    /// True if a packet of the L queue has waited too long, by its `delay` or by the packets behind
+    /// it.
     #[inline]
-    fn turn(&mut self, budget: &Budget) -> Option<usize> {
-        match self.params.classic_protection {
-            0 if !self.lanes[L].queue.is_empty() => return Some(L),
-            100.. if !self.lanes[C].queue.is_empty() => return Some(C),
-            _ => {}
+    fn is_late(&self, packet: &Packet, delay: Span) -> bool {
+        packet.flags.has(Flags::STEP)
+            && match self.params.step {
+                Step::Delay(most) => delay > most,
+                Step::Packets(most) => self.lanes[L].packets > most,
+            }
+    }
+
+    /// The lane whose turn it is, and what each byte from it adds to the credit.
+    #[inline]
+    fn turn(&mut self) -> Option<(usize, i32)> {
+        let has = |lane: usize| !self.lanes[lane].queue.is_empty();
+        let [low_latency, classic] = self.shares();
+        match (has(L), has(C)) {
+            (true, true) if self.credit <= 0 => Some((L, classic)),
+            (true, true) => Some((C, -low_latency)),
+            (true, false) => Some((L, 0)),
+            (false, true) => Some((C, 0)),
+            (false, false) => {
+                self.forget_credit();
+                None
+            }
         }
-        let store = &self.store;
-        let lane = self.drr.next_covered(
-            &mut self.lanes,
-            |lane| store.head_len(&lane.queue).unwrap_or(0),
-            |lane| lane.quantum,
-            budget,
-        );
-        lane.map(|lane| lane as usize)
     }
 
     /// Takes the first packet of `lane` out of it. [`Store::send`] or [`Store::discard`] must
@@ -270,25 +301,24 @@ impl Dualpi2 {
     fn detach(&mut self, lane: usize) -> Option<u32> {
         let (slot, ..) = self.store.detach(&mut self.lanes[lane].queue)?;
         self.lanes[lane].packets -= 1;
-        if self.lanes[lane].queue.is_empty() {
-            self.drr.retire(&mut self.lanes, lane as u32);
-        }
         Some(slot)
     }
 
     fn is_full(&self, packet: &Packet) -> bool {
         let memory = self.store.memory + u64::from(packet.truesize);
-        self.store.len() + self.lent >= self.params.limit.min(MAX_PACKETS)
+        self.store.len() + self.lent.packets >= self.params.limit.min(MAX_PACKETS)
             || memory > u64::from(self.params.memory_limit(&self.device))
     }
 
-    /// The books for what was decided about a packet of `lane`.
-    fn note(&mut self, verdict: Verdict, lane: usize) {
-        match (verdict, lane) {
-            (Verdict::Pass, _) => {}
-            (Verdict::Marked, _) => self.stats.ecn_mark += 1,
-            (Verdict::Drop, L) => self.stats.drops_l += 1,
-            (Verdict::Drop, _) => self.stats.drops_c += 1,
+    fn count_marks(&mut self, marks: u32) {
+        self.stats.ecn_mark += marks;
+        self.store.books.totals.marked += u64::from(marks);
+    }
+
+    fn count_drop(&mut self, lane: usize) {
+        match lane {
+            L => self.stats.drops_l += 1,
+            _ => self.stats.drops_c += 1,
         }
     }
 }
@@ -303,23 +333,29 @@ impl Qdisc for Dualpi2 {
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         }
         let lane = self.lane_of(packet);
-        let mut verdict = Verdict::Pass;
-        if lane == C && !self.params.drop_at_dequeue {
-            verdict = self.classic(packet);
-            self.note(verdict, lane);
-            if verdict == Verdict::Drop {
-                return self.store.refuse(packet, now, DropReason::Congested, owner);
-            }
+        let verdict = match self.params.drop_at_dequeue {
+            true => Verdict::Pass,
+            false => self.judge(lane, packet),
+        };
+        if verdict == Verdict::Drop {
+            self.count_drop(lane);
+            return self.store.refuse(packet, now, DropReason::Congested, owner);
         }
+        // Linux counts before it adds.
+        self.stats.max_queue = self.stats.max_queue.max(self.store.len() + self.lent.packets);
+        let takes_steps = lane == L
+            && self.lanes[L].packets >= self.params.min_qlen_step
+            && !self.is_untouched(packet);
         let queued = self.store.insert(&mut self.lanes[lane].queue, packet, now);
         debug_assert!(queued.is_some(), "the store has one slot more than the limit");
-        if verdict == Verdict::Marked {
-            queued.map(Packet::mark_ce);
+        if let Some(queued) = queued {
+            queued.flags.put(Flags::STEP, takes_steps);
+            if verdict == Verdict::Marked {
+                queued.mark_ce();
+                self.count_marks(1);
+            }
         }
         self.lanes[lane].packets += 1;
-        let quantum = self.lanes[lane].quantum;
-        self.drr.activate(&mut self.lanes, lane as u32, quantum);
-        self.stats.max_queue = self.stats.max_queue.max(self.store.len());
         self.stats.max_memory_used = self.stats.max_memory_used.max(narrow(self.store.memory));
         match lane {
             L => self.stats.packets_in_l += 1,
@@ -331,41 +367,47 @@ impl Qdisc for Dualpi2 {
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         self.catch_up(now);
         let budget = Budget::default();
-        while let Some(lane) = self.turn(&budget) {
+        while let Some((lane, change)) = self.turn() {
             let slot = self.detach(lane)?;
             let packet = *self.store.packet(slot)?;
             let delay = now.since(packet.enqueued);
-            match lane {
-                L => self.stats.delay_l = delay,
-                _ => self.stats.delay_c = delay,
-            }
-            let verdict = match lane {
-                L => self.low_latency(&packet, delay),
-                _ if self.params.drop_at_dequeue => self.classic(&packet),
-                _ => Verdict::Pass,
+            let mut verdict = match self.params.drop_at_dequeue {
+                true => self.judge(lane, &packet),
+                false => Verdict::Pass,
             };
-            self.note(verdict, lane);
-            match verdict {
-                Verdict::Drop => {
-                    self.store.discard(slot, DropReason::Congested, owner);
-                    if !budget.spend() {
-                        break;
-                    }
-                    continue;
-                }
-                Verdict::Marked => {
-                    self.store.packet_mut(slot)?.mark_ce();
-                }
-                Verdict::Pass => {}
+            let is_late = lane == L && verdict != Verdict::Drop && self.is_late(&packet, delay);
+            if verdict == Verdict::Marked {
+                self.count_marks(1);
             }
-            self.lanes[lane].account.charge(packet.len);
+            if is_late && packet.is_markable() {
+                self.count_marks(1);
+                self.stats.step_marks += 1;
+                verdict = Verdict::Marked;
+            } else if is_late {
+                verdict = Verdict::Drop;
+            }
+            if verdict == Verdict::Drop {
+                self.count_drop(lane);
+                self.store.discard(slot, DropReason::Congested, owner);
+                if !budget.spend() {
+                    return None;
+                }
+                continue;
+            }
+            self.credit = self.credit.wrapping_add((packet.len as i32).wrapping_mul(change));
+            let packet = self.store.packet_mut(slot)?;
+            packet.flags.put(Flags::STEP, false);
+            if verdict == Verdict::Marked {
+                packet.mark_ce();
+            }
             return self.store.send(slot);
         }
         None
     }
 
-    fn lend(&mut self, lent: Backlog, _: Time) {
-        self.lent = lent.packets;
+    fn lend(&mut self, lent: Backlog, now: Time) {
+        self.catch_up(now);
+        self.lent = lent;
     }
 
     #[inline]
@@ -378,24 +420,28 @@ impl Qdisc for Dualpi2 {
         self.store.backlog()
     }
 
+    /// As in Linux, the counters of the controller, too, but for the last delay.
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for lane in [L, C] {
-            self.store.clear(&mut self.lanes[lane].queue, owner);
-            self.drr.retire(&mut self.lanes, lane as u32);
-            self.lanes[lane].packets = 0;
-            self.lanes[lane].signals = Recurrence::default();
+        for lane in &mut self.lanes {
+            self.store.clear(&mut lane.queue, owner);
+            lane.packets = 0;
         }
-        (self.pi, self.overload) = (Pi2::default(), Recurrence::default());
+        self.pi.restart();
+        self.forget_credit();
+        let Stats { drops_c, drops_l, overlimit, .. } = self.stats;
+        self.stats = Stats { drops_c, drops_l, overlimit, ..Stats::default() };
     }
 }
 
 impl Managed for Dualpi2 {
     fn snapshot(&self) -> Snapshot {
         let mut totals = self.store.totals();
-        totals.marked = self.stats.ecn_mark.into();
+        totals.overlimits = self.stats.overlimit.into();
         let stats = Stats {
             probability: self.pi.base(),
-            credit: self.lanes[C].account.deficit - self.lanes[L].account.deficit,
+            delay_l: self.delay(L, self.seen),
+            delay_c: self.delay(C, self.seen),
+            credit: self.credit,
             memory_used: narrow(self.store.memory),
             memory_limit: self.params.memory_limit(&self.device),
             qlen_l: self.lanes[L].packets,
@@ -413,12 +459,16 @@ impl Managed for Dualpi2 {
         prepared::<Params>(config, &self.device, now)
     }
 
-    fn adopt(&mut self, spare: &mut dyn Managed, _: Time, owner: &mut dyn PacketOwner) {
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
         let Some(spare) = spare_of::<Dualpi2>(spare) else { return };
-        self.params = spare.params;
+        self.catch_up(now);
         let params = spare.params;
+        let shares = self.params.classic_protection;
+        self.params = params;
         self.timer.set_period(params.aqm.tupdate);
-        self.set_quanta();
+        if shares != params.classic_protection {
+            self.forget_credit();
+        }
         let limit = params.limit.min(MAX_PACKETS);
         let memory_limit = u64::from(params.memory_limit(&self.device));
         let too_much = |store: &Store<u64>| store.len() > limit || store.memory > memory_limit;
@@ -426,7 +476,6 @@ impl Managed for Dualpi2 {
         for lane in [C, L] {
             while too_much(&self.store) {
                 let Some(slot) = self.detach(lane) else { break };
-                self.stats.overlimit += 1;
                 self.store.discard(slot, DropReason::Overlimit, owner);
             }
         }

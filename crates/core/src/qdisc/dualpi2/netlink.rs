@@ -2,9 +2,8 @@
 //!
 //! One value of Linux's is refused: ECT(0) and CE to the L queue, but not ECT(1).
 
-use super::words::as_kept;
 use super::{Params, Stats, Step};
-use crate::aqm::pi2::ONE;
+use crate::aqm::pi2::as_kept;
 use crate::netlink::{Error, Field, Problem, Rules, Table, Writer};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::stats::narrow;
@@ -162,7 +161,7 @@ fn short(micros: u32) -> Span {
 /// `struct tc_dualpi2_xstats`.
 fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
     out.words(&[
-        narrow(stats.probability.min(ONE) * u64::from(u32::MAX) / ONE),
+        stats.probability,
         narrow(stats.delay_c.as_micros()),
         narrow(stats.delay_l.as_micros()),
         stats.packets_in_c,

@@ -13,22 +13,22 @@ use crate::time::Span;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stats {
     /// Base probability, in units of 1/[`ONE`].
-    pub probability: u64,
-    /// Time that the last packet of the C queue waited.
+    pub probability: u32,
+    /// Waiting time of the first packet of the C queue at the last call.
     pub delay_c: Span,
-    /// Time that the last packet of the L queue waited.
+    /// The same of the L queue.
     pub delay_l: Span,
     /// Packets that came into the C queue.
     pub packets_in_c: u32,
     /// Packets that came into the L queue.
     pub packets_in_l: u32,
-    /// Most packets queued.
+    /// Most packets that an arrival found queued.
     pub max_queue: u32,
     /// Packets marked CE.
     pub ecn_mark: u32,
     /// Of those, packets beyond the step.
     pub step_marks: u32,
-    /// Bytes by which the C queue may send more than the L queue now.
+    /// Weighted bytes that the C queue may send before it is the turn of the L queue.
     pub credit: i32,
     /// Memory in use, in bytes.
     pub memory_used: u32,
@@ -63,8 +63,8 @@ impl Stats {
 
 impl OwnStats for Stats {
     fn write_below(&self, all: bool, out: &mut dyn Write) -> fmt::Result {
-        let millionths =
-            (u128::from(self.probability) * 1_000_000 + u128::from(ONE / 2)) / u128::from(ONE);
+        let one = u64::from(ONE);
+        let millionths = (u64::from(self.probability) * 1_000_000 + one / 2) / one;
         write!(out, "prob {}.{:06} ", millionths / 1_000_000, millionths % 1_000_000)?;
         let [delay_c, delay_l] = [self.delay_c, self.delay_l].map(Span::as_micros);
         writeln!(out, "delay_c {delay_c}us delay_l {delay_l}us")?;
@@ -87,7 +87,7 @@ impl OwnStats for Stats {
     }
 
     fn write_json(&self, all: bool, json: &mut Json<'_>) -> fmt::Result {
-        json.key("prob")?.raw(|out| write_fraction(self.probability, ONE, out))?;
+        json.key("prob")?.raw(|out| write_fraction(self.probability.into(), ONE.into(), out))?;
         json.key("delay-c")?.number(self.delay_c.as_micros())?;
         json.key("delay-l")?.number(self.delay_l.as_micros())?;
         for (key, count) in [

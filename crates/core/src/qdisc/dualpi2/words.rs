@@ -9,7 +9,7 @@ use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{Dualpi2, Params, Stats, Step};
-use crate::aqm::pi2::Pi2Params;
+use crate::aqm::pi2::{as_kept, Pi2Params};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, shown_time, write_fraction, write_time, ValueError};
@@ -220,14 +220,6 @@ impl Params {
 /// A SIZE; `B` is what `tc` prints here for bytes.
 fn bytes(word: &str) -> Result<u32, ValueError> {
     units::size(word.strip_suffix('B').unwrap_or(word))
-}
-
-/// A weight as Linux gives it back: it keeps weights in another unit, rounded down twice.
-pub(super) fn as_kept(weight: u32) -> u64 {
-    const LARGEST: u64 = u32::MAX as u64;
-    const NANOS: u64 = 1_000_000_000;
-    let kept = ((u64::from(weight) * LARGEST) >> 2) / NANOS;
-    kept * NANOS * 4 / LARGEST
 }
 
 /// Writes a weight in hertz: six places.
