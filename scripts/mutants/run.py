@@ -27,6 +27,8 @@ import switch
 
 OUT_OF_TIME = (-signal.SIGXCPU, -signal.SIGKILL)
 MEMORY = 2 << 30  # bytes of address space of a test
+# Seconds by the clock that a test may take at least: it may wait long for its turn on a busy machine.
+PATIENCE = 600
 CAUGHT, ENDLESS, MISSED = "caught", "without an end", "missed"
 UNVIABLE, LEFT_OUT = "do not compile", "left out"
 
@@ -313,7 +315,7 @@ class Tests:
 
         None if it takes too long.
         """
-        test = Test(program, folder, name, self.longest, 600)
+        test = Test(program, folder, name, self.longest, PATIENCE)
         path.touch()
         begin = time.monotonic()
         status, processor = run(test, {"MUTANTS_REACHED": str(path)})
@@ -341,7 +343,7 @@ class Tests:
         hot = self.hot.get(function)
         tests = self.reaching[number]
         for test in sorted(tests, key=lambda test: test is not hot):
-            limits = math.ceil(8 * test.processor), 20 * test.wall + 20
+            limits = math.ceil(8 * test.processor), 20 * test.wall + PATIENCE
             status, _ = run(test._replace(processor=limits[0], wall=limits[1]), {"MUTANT": str(number)})
             if status != 0:
                 self.hot[function] = test
