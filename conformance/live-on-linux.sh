@@ -8,11 +8,12 @@
 # DIRECTORY holds, or will hold, the kernel (build-linux.sh says what that needs). Without CASE all
 # run that do not measure: this kernel has one core and spends some 0.2 ms on a packet. With
 # `--backend kernel` the kernel module does the work, in a kernel as kernel/guest/build-uml builds it.
+# There time passes only while all wait, so that neither this machine nor what else it does is in a rate.
 set -eu
 directory=${1:?usage: live-on-linux.sh DIRECTORY [--backend kernel] [CASE...]}
 shift
 here=$(cd "$(dirname "$0")" && pwd)
-prepare=:
+prepare=: profile=--release clock=
 if [ "${1-}" = --backend ]; then
     if [ "${2-}" != kernel ]; then
         echo 'live-on-linux.sh: --backend kernel, or nothing' >&2
@@ -20,6 +21,7 @@ if [ "${1-}" = --backend ]; then
     fi
     shift 2
     export GW_BACKEND=kernel
+    profile='' clock=time-travel=inf-cpu
     [ -x "$directory/linux" ] || "$here/../kernel/guest/build-uml" "$directory"
     if ! grep -q '^CONFIG_MODULES=y' "$directory/src/.config"; then
         echo "live-on-linux.sh: $directory/linux takes no modules: name another directory" >&2
@@ -39,7 +41,7 @@ fi
 kernel=$(realpath "$directory/linux")
 
 cd "$here/.."
-program=$(cargo test --release --locked --package simnel-gateway --test netns --no-run \
+program=$(cargo test $profile --locked --package simnel-gateway --test netns --no-run \
     --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
 [ $# -gt 0 ] || set -- $("$program" --list | sed -n 's/: test$//p' | grep -v '^rates_are_reached')
 
@@ -60,7 +62,7 @@ sleep 10
 INIT
 chmod +x "$guest/init"
 TMPDIR=$guest "$kernel" mem=1G root=/dev/root rootfstype=hostfs rootflags=/ ro \
-    con=null con0=null,fd:1 ssl=null noreboot quiet "uml_dir=$guest" "init=$guest/init" \
+    con=null con0=null,fd:1 ssl=null noreboot quiet $clock "uml_dir=$guest" "init=$guest/init" \
     < /dev/null 2>&1 | tee "$guest/console"
 passed=$(grep -c '^test result: ok. 1 passed' "$guest/console" || true)
 echo "$passed of $# cases passed"

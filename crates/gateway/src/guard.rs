@@ -144,13 +144,16 @@ pub(crate) fn run(board: &Board, line: &OwnedFd, daemon: &OwnedFd) {
     let mut watched = [const { None }; SLOTS];
     let _ = rustix::net::send(line, b"?", SendFlags::NOSIGNAL);
     let mut look = sys::now() + LOOK;
+    let both = [daemon.as_fd(), line.as_fd()];
+    let mut heard = &both[..];
     loop {
-        let ready = sys::wait(&[daemon.as_fd(), line.as_fd()], Some(look.since(sys::now())));
+        let ready = sys::wait(heard, Some(look.since(sys::now())));
         if ready & 1 != 0 {
             return open(board, &watched);
         }
-        if ready & 2 != 0 {
-            receive(board, line, &mut watched);
+        // A daemon that dies closes its end first: on one core it needs the processor to go on.
+        if ready & 2 != 0 && !receive(board, line, &mut watched) {
+            heard = &both[..1];
         }
         let now = sys::now();
         if now < look {
@@ -195,15 +198,19 @@ fn accept(board: &Board, watched: &[Option<Watched>; SLOTS]) {
     }
 }
 
-/// Takes one message of the daemon's; one that makes no sense changes nothing.
-fn receive(board: &Board, line: &OwnedFd, watched: &mut [Option<Watched>; SLOTS]) {
+/// Takes one message of the daemon's; one that makes no sense changes nothing. False once it has
+/// closed its end.
+fn receive(board: &Board, line: &OwnedFd, watched: &mut [Option<Watched>; SLOTS]) -> bool {
     let mut bytes = [0; MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let Ok(received) = recvmsg(line, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) else {
-        return;
+        return true;
     };
+    if received.bytes == 0 {
+        return false;
+    }
     let mut sockets = [const { None }; DESCRIPTORS];
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
@@ -213,12 +220,12 @@ fn receive(board: &Board, line: &OwnedFd, watched: &mut [Option<Watched>; SLOTS]
     let Some((&[kind, slot, count, ref places @ ..], stop)) =
         bytes[..received.bytes].split_first_chunk::<HEAD>()
     else {
-        return;
+        return true;
     };
     let (slot, [table, sockets @ ..]) = (usize::from(slot), sockets);
-    let Some(place) = watched.get_mut(slot) else { return };
+    let Some(place) = watched.get_mut(slot) else { return true };
     *place = None;
-    let (WATCH, Some(table)) = (kind, table) else { return };
+    let (WATCH, Some(table)) = (kind, table) else { return true };
     let mut new = Watched {
         table,
         stop: [0; MESSAGE],
@@ -235,6 +242,7 @@ fn receive(board: &Board, line: &OwnedFd, watched: &mut [Option<Watched>; SLOTS]
         *place = Some(WatchedLane { index, queue, socket, pulse });
     }
     *place = Some(new);
+    true
 }
 
 #[cfg(test)]
@@ -271,6 +279,11 @@ mod tests {
         }
         assert_eq!(find_hung(board, &mut watched), None);
         assert_eq!(find_hung(board, &mut watched), Some(241));
+
+        guarded.forget(30);
+        assert!(receive(board, &line, &mut watched));
+        drop(guarded);
+        assert!(!receive(board, &line, &mut watched));
     }
 
     #[test]
