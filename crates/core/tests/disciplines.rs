@@ -339,11 +339,7 @@ const COUNTERS: &[(&str, Sums)] = &[
     ),
     (
         "dualpi2 limit 60 any_ect step_thresh 3p overflow",
-        &[
-            (&["drops_c", "drops_l"], &[Drops(Congested)]),
-            (&["overlimit"], &[Drops(Overlimit)]),
-            (&["ecn-mark"], &[Marks]),
-        ],
+        &[(&["drops_c", "drops_l"], &[Drops(Congested)]), (&["overlimit"], &[Drops(Overlimit)])],
     ),
     (
         "sfb limit 50 target 9 max 15 increment 0.1 decrement 0.01 penalty_rate 9",
