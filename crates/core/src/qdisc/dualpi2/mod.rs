@@ -323,6 +323,16 @@ impl Dualpi2 {
     }
 }
 
+/// An owner that is given what was queued without [`Flags::STEP`].
+struct Plain<'a>(&'a mut dyn PacketOwner);
+
+impl PacketOwner for Plain<'_> {
+    fn dropped(&mut self, mut packet: Packet, reason: DropReason) {
+        packet.flags.put(Flags::STEP, false);
+        self.0.dropped(packet, reason);
+    }
+}
+
 impl Qdisc for Dualpi2 {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
@@ -388,7 +398,7 @@ impl Qdisc for Dualpi2 {
             }
             if verdict == Verdict::Drop {
                 self.count_drop(lane);
-                self.store.discard(slot, DropReason::Congested, owner);
+                self.store.discard(slot, DropReason::Congested, &mut Plain(owner));
                 if !budget.spend() {
                     return None;
                 }
@@ -423,7 +433,7 @@ impl Qdisc for Dualpi2 {
     /// As in Linux, the counters of the controller, too, but for the last delay.
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
         for lane in &mut self.lanes {
-            self.store.clear(&mut lane.queue, owner);
+            self.store.clear(&mut lane.queue, &mut Plain(owner));
             lane.packets = 0;
         }
         self.pi.restart();
@@ -476,7 +486,7 @@ impl Managed for Dualpi2 {
         for lane in [C, L] {
             while too_much(&self.store) {
                 let Some(slot) = self.detach(lane) else { break };
-                self.store.discard(slot, DropReason::Overlimit, owner);
+                self.store.discard(slot, DropReason::Overlimit, &mut Plain(owner));
             }
         }
         let queues = self.lanes.iter_mut().map(|lane| &mut lane.queue);
