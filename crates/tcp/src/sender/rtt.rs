@@ -103,7 +103,7 @@ impl RoundTrip {
     /// The retransmission timeout without backoff, in microseconds.
     #[inline]
     pub(crate) fn timeout_us(&self) -> u32 {
-        (self.srtt8_us >> 3) + self.variation_us
+        (self.srtt8_us >> 3).saturating_add(self.variation_us)
     }
 }
 

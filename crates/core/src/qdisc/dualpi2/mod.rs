@@ -310,11 +310,6 @@ impl Dualpi2 {
             || memory > u64::from(self.params.memory_limit(&self.device))
     }
 
-    fn count_marks(&mut self, marks: u32) {
-        self.stats.ecn_mark += marks;
-        self.store.books.totals.marked += u64::from(marks);
-    }
-
     fn count_drop(&mut self, lane: usize) {
         match lane {
             L => self.stats.drops_l += 1,
@@ -362,7 +357,8 @@ impl Qdisc for Dualpi2 {
             queued.flags.put(Flags::STEP, takes_steps);
             if verdict == Verdict::Marked {
                 queued.mark_ce();
-                self.count_marks(1);
+                self.stats.ecn_mark += 1;
+                self.store.books.totals.marked += 1;
             }
         }
         self.lanes[lane].packets += 1;
@@ -386,11 +382,12 @@ impl Qdisc for Dualpi2 {
                 false => Verdict::Pass,
             };
             let is_late = lane == L && verdict != Verdict::Drop && self.is_late(&packet, delay);
+            // As in Linux, a packet that is marked for both reasons counts twice.
             if verdict == Verdict::Marked {
-                self.count_marks(1);
+                self.stats.ecn_mark += 1;
             }
             if is_late && packet.is_markable() {
-                self.count_marks(1);
+                self.stats.ecn_mark += 1;
                 self.stats.step_marks += 1;
                 verdict = Verdict::Marked;
             } else if is_late {
@@ -408,7 +405,9 @@ impl Qdisc for Dualpi2 {
             let packet = self.store.packet_mut(slot)?;
             packet.flags.put(Flags::STEP, false);
             if verdict == Verdict::Marked {
+                let before = packet.flags.has(Flags::MARKED);
                 packet.mark_ce();
+                self.store.books.totals.marked += u64::from(!before);
             }
             return self.store.send(slot);
         }

@@ -24,9 +24,9 @@ pub struct Stats {
     pub packets_in_l: u32,
     /// Most packets that an arrival found queued.
     pub max_queue: u32,
-    /// Packets marked CE.
+    /// Marks: a packet that is marked for its delay and by chance counts twice.
     pub ecn_mark: u32,
-    /// Of those, packets beyond the step.
+    /// Of those, the ones beyond the step.
     pub step_marks: u32,
     /// Weighted bytes that the C queue may send before it is the turn of the L queue.
     pub credit: i32,

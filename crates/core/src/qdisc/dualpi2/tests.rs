@@ -101,6 +101,21 @@ fn a_step_marks_what_has_waited() {
 }
 
 #[test]
+fn two_marks_on_a_packet_are_one_marked_packet() {
+    for words in ["drop_dequeue", "drop_enqueue"] {
+        let mut dualpi2 =
+            dualpi2(&std::format!("dualpi2 overflow step_thresh 1ms limit 100 {words}"));
+        run(&mut dualpi2, 10, &[(ECT1, 120)]);
+        let totals = dualpi2.snapshot().totals;
+        let Stats { ecn_mark, step_marks, .. } = stats(&dualpi2);
+        // All wait too long, and are marked by chance as well soon.
+        assert!(step_marks > 9_000 && ecn_mark > step_marks * 3 / 2, "{ecn_mark} {step_marks}");
+        assert!(u64::from(ecn_mark) > totals.marked && totals.marked >= step_marks.into());
+        assert!(totals.marked <= totals.sent_packets + dualpi2.backlog().packets as u64);
+    }
+}
+
+#[test]
 fn the_classic_queue_is_steered_and_the_other_marked_with_the_root() {
     let mut dualpi2 = dualpi2("dualpi2");
     // 105 % of the line without answer to drops, and 10 % of it with low latency.
