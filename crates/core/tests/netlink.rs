@@ -5,7 +5,7 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use simnel_core::netlink::{Attributes, Options};
-use simnel_core::qdisc::{netlink, Class, Device, Discard, Managed};
+use simnel_core::qdisc::{netlink, Class, Config, Device, Discard, Managed};
 use simnel_core::{Packet, Span, Time};
 use support::netlink::{check, requests, seed};
 use support::table::make;
@@ -47,6 +47,14 @@ fn the_greatest_rate_has_tiers() {
         payload.extend(value);
     }
     check(&seed(kind as u8, &payload, &[]));
+}
+
+/// Linux's own steps of SFB, for those who say nothing, are not `tc`'s.
+#[test]
+fn sfb_without_options_has_steps_of_its_own() {
+    let said = netlink::parse("sfb", None, None, &Device::default()).expect("sfb");
+    let Config::Sfb(params) = said else { panic!("{said}") };
+    assert_eq!((params.increment, params.decrement), (66, 11));
 }
 
 #[test]

@@ -201,6 +201,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_nearest_word_wins_and_the_earlier_of_two() {
+        let of = |words: [&'static str; 3]| nearest("abcdef", words.into_iter());
+        assert_eq!(of(["abcdxy", "abcdex", "abcxef"]), Some("abcdex"));
+        assert_eq!(of(["abcxyz", "uvwxyz", ""]), None);
+    }
+
+    #[test]
     fn edit_distances() {
         for (a, b, n) in [
             ("", "", 0),

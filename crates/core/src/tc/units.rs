@@ -409,6 +409,13 @@ mod tests {
     }
 
     #[test]
+    fn no_time_at_all_has_the_unit_that_tc_gives_it() {
+        for digits in [Digits::AsTc, Digits::Exact] {
+            assert_eq!(shown_time(Span::ZERO, digits).to_string(), "0us");
+        }
+    }
+
+    #[test]
     fn exact_printing_is_read_back() {
         let mut x = 1u64;
         for _ in 0..20_000 {

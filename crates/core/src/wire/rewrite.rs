@@ -97,6 +97,12 @@ mod tests {
     }
 
     #[test]
+    fn a_carry_of_the_carry_counts() {
+        // 0xffff + 0xffff + 1 is 0x1_ffff: its carry makes another one.
+        assert_eq!(updated(0, 0, 1), 0xfffe);
+    }
+
+    #[test]
     fn the_example_of_rfc_1624() {
         // Section 4: the older equation gives 0xffff here.
         assert_eq!(updated(0xdd2f, 0x5555, 0x3285), 0x0000);

@@ -463,6 +463,16 @@ fn the_payload_is_what_follows_the_headers_that_are_known() {
     assert_eq!(payload(LinkLayer::Ip { link_header: 14 }, &bare).map(<[u8]>::len), Some(9));
 }
 
+#[test]
+fn a_frame_without_ip_is_told_by_its_link_addresses() {
+    let frame: Vec<u8> = (1..=12).chain([0x88, 0xb5, 0, 0]).collect();
+    let keys = flow_keys(LinkLayer::Ethernet, &frame);
+    let Addresses::V6(src, dst) = keys.addresses else { panic!() };
+    assert_eq!((&dst[..6], &src[..6]), (&frame[..6], &frame[6..12]));
+    assert!(dst[6..].iter().chain(&src[6..]).all(|octet| *octet == 0));
+    assert_eq!((keys.protocol, keys.ports), (None, [0x88, 0xb5, 0, 0]));
+}
+
 proptest! {
     /// Whatever the fast paths take, the general path sees alike, and the keys give its hashes.
     #[test]

@@ -100,6 +100,41 @@ fn a_step_marks_what_has_waited() {
     assert_eq!(marks, [true, true, false, false, false]);
 }
 
+/// `struct tc_dualpi2_xstats`: twelve words.
+#[test]
+fn the_kernel_is_told_all_figures() {
+    let mut dualpi2 = dualpi2("dualpi2 limit 20");
+    run(&mut dualpi2, 2, &[(ECT1, 60), (NOT_ECT, 60)]);
+    dualpi2.dequeue(Time(2_000_000_000), &mut Discard);
+    dualpi2.enqueue(&packet(ECT1), Time(2_000_000_000), &mut Discard);
+    dualpi2.lend(Backlog::default(), Time(2_000_500_000));
+    let figures = stats(&dualpi2);
+    let mut room = [0; 48];
+    let length = qdisc::netlink::write_statistics(&dualpi2.snapshot(), &mut room).unwrap();
+    let words: std::vec::Vec<u32> =
+        room[..length].chunks(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect();
+    let micros = |delay: Span| delay.as_micros() as u32;
+    assert_eq!(
+        words,
+        [
+            figures.probability,
+            micros(figures.delay_c),
+            micros(figures.delay_l),
+            figures.packets_in_c,
+            figures.packets_in_l,
+            figures.max_queue,
+            figures.ecn_mark,
+            figures.step_marks,
+            figures.credit as u32,
+            figures.memory_used,
+            figures.max_memory_used,
+            figures.memory_limit,
+        ]
+    );
+    // Nothing that would be equal by being nothing.
+    assert!(words.iter().all(|word| *word > 0), "{words:?}");
+}
+
 #[test]
 fn two_marks_on_a_packet_are_one_marked_packet() {
     for words in ["drop_dequeue", "drop_enqueue"] {
