@@ -64,6 +64,15 @@ impl Random {
 mod tests {
     use super::*;
 
+    /// The mixer's first numbers from a seed of zero (Steele, Lea and Flood 2014).
+    #[test]
+    fn seeds_of_components_are_those_of_splitmix64() {
+        let first = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
+        for (stream, seed) in (0..).zip(first) {
+            assert_eq!(Random::derive(0, stream), Random::new(seed));
+        }
+    }
+
     #[test]
     fn streams_differ_and_zero_is_usable() {
         assert_ne!(Random::derive(1, 0).u64(), Random::derive(1, 1).u64());

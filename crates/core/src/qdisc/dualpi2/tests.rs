@@ -62,6 +62,112 @@ fn ect1_and_ce_are_of_the_low_latency_queue() {
     assert_eq!((stats(&any).qlen_l, stats(&any).qlen_c), (3, 1));
 }
 
+/// Minor numbers of its own handle: 1 is the L queue, 2 that without signals.
+#[test]
+fn a_class_chooses_where_the_ecn_field_says_nothing() {
+    let handle = Device::default().handle;
+    for (class, tos, low_latency) in [
+        (handle | 1, NOT_ECT, 1),
+        (handle | 2, ECT0, 1),
+        (handle | 3, NOT_ECT, 0),
+        (handle, NOT_ECT, 0),
+        ((handle + 0x1_0000) | 1, NOT_ECT, 0),
+        (handle | 3, ECT1, 1),
+    ] {
+        let mut dualpi2 = dualpi2("dualpi2");
+        dualpi2.enqueue(&Packet { class, ..packet(tos) }, Time(0), &mut Discard);
+        assert_eq!(
+            (stats(&dualpi2).qlen_l, stats(&dualpi2).qlen_c),
+            (low_latency, 1 - low_latency)
+        );
+    }
+}
+
+#[test]
+fn what_is_not_to_be_touched_is_neither_marked_nor_dropped() {
+    let handle = Device::default().handle;
+    let fates = |class: u32, tos: u8| {
+        let mut dualpi2 = dualpi2("dualpi2 step_thresh 1ms");
+        let (mut sent, mut marked) = (0, 0);
+        for ms in 0..3_000 {
+            // One too many in ten, of a classic sender: the probability rises.
+            (0..1 + u64::from(ms % 10 == 0)).for_each(|_| {
+                dualpi2.enqueue(&packet(NOT_ECT), Time(ms * 1_000_000), &mut Discard);
+            });
+            let special = Packet { class, ..packet(tos) };
+            if ms % 10 == 5 {
+                (0..3).for_each(|_| dualpi2.enqueue(&special, Time(ms * 1_000_000), &mut Discard));
+            }
+            for _ in 0..1 + u64::from(ms % 10 < 3) {
+                let now = Time(ms * 1_000_000 + 999_999);
+                let Some(packet) = dualpi2.dequeue(now, &mut Discard) else { continue };
+                sent += u32::from(packet.class != 0);
+                marked += u32::from(packet.class != 0 && packet.ecn() == Ecn::Ce);
+            }
+        }
+        (stats(&dualpi2).packets_in_l, sent, marked, stats(&dualpi2).drops_l)
+    };
+    let (came, sent, marked, dropped) = fates(handle | 2, ECT0);
+    assert_eq!((sent, marked, dropped), (came, 0, 0));
+    // By contrast, a packet without ECN that a class sends there is dropped where another is marked.
+    let (came, sent, marked, dropped) = fates(handle | 1, NOT_ECT);
+    assert!(dropped > 100 && marked == 0, "{came} {sent} {marked} {dropped}");
+    // What has the field of the L queue is not excepted.
+    let (.., marked, dropped) = fates(handle | 2, ECT1);
+    assert!(marked > 100 && dropped == 0, "{marked} {dropped}");
+}
+
+#[test]
+fn nothing_is_signalled_below_two_frames() {
+    for (others, passes) in [(1, true), (2, false)] {
+        let mut dualpi2 = dualpi2("dualpi2 target 1us tupdate 1ms alpha 1000 beta 1000");
+        let full = Packet { len: 1514, ..packet(NOT_ECT) };
+        // As many that stay: the probability becomes one.
+        (0..=others).for_each(|_| dualpi2.enqueue(&full, Time(0), &mut Discard));
+        let sent = dualpi2.dequeue(Time(100_000_000), &mut Discard).is_some();
+        assert_eq!(dualpi2.pi.base(), ONE);
+        assert_eq!(sent && stats(&dualpi2).drops_c == 0, passes, "{others}");
+    }
+}
+
+#[test]
+fn a_reset_begins_anew_but_for_what_was_lost() {
+    let mut dualpi2 = dualpi2("dualpi2 limit 40 drop_enqueue");
+    run(&mut dualpi2, 5, &[(NOT_ECT, 150), (ECT1, 60)]);
+    let before = stats(&dualpi2);
+    dualpi2.reset(&mut Discard);
+    let after = stats(&dualpi2);
+    assert!(before.drops_c > 0 && before.overlimit > 0 && before.probability > 0);
+    let kept = |stats: &Stats| (stats.drops_c, stats.drops_l, stats.overlimit, stats.memory_limit);
+    assert_eq!(kept(&after), kept(&before));
+    let fresh = stats(&self::dualpi2("dualpi2 limit 40"));
+    let begun = |stats: &Stats| {
+        let Stats { packets_in_c, packets_in_l, max_queue, ecn_mark, step_marks, .. } = *stats;
+        let Stats { probability, credit, memory_used, max_memory_used, .. } = *stats;
+        ([packets_in_c, packets_in_l, max_queue, ecn_mark, step_marks], probability, credit)
+            == ([0; 5], 0, fresh.credit)
+            && (memory_used, max_memory_used) == (0, 0)
+    };
+    assert!(begun(&after) && begun(&fresh) && !begun(&before), "{after:?}");
+}
+
+/// The credit of two queues that have sent nothing is a frame times the difference of the shares.
+#[test]
+fn another_share_begins_with_its_own_credit() {
+    let mut dualpi2 = dualpi2("dualpi2");
+    assert_eq!(stats(&dualpi2).credit, 1514 * (10 - 90));
+    (0..4).for_each(|n| dualpi2.enqueue(&packet(n % 2), Time(0), &mut Discard));
+    dualpi2.dequeue(Time(1), &mut Discard).unwrap();
+    let earned = 1514 * (10 - 90) + 1000 * 10;
+    assert_eq!(stats(&dualpi2).credit, earned);
+    let mut change = |words: &str| {
+        dualpi2.configure(&qdisc::parse(words).unwrap(), Time(1), &mut Discard).unwrap();
+        stats(&dualpi2).credit
+    };
+    assert_eq!(change("dualpi2 target 20ms"), earned);
+    assert_eq!(change("dualpi2 classic_protection 60"), 1514 * (60 - 40));
+}
+
 #[test]
 fn the_low_latency_queue_goes_first_and_the_classic_one_is_protected() {
     for (words, share) in [
