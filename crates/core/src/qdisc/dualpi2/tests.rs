@@ -109,7 +109,7 @@ fn what_is_not_to_be_touched_is_neither_marked_nor_dropped() {
     };
     let (came, sent, marked, dropped) = fates(handle | 2, ECT0);
     assert_eq!((sent, marked, dropped), (came, 0, 0));
-    // By contrast, a packet without ECN that a class sends there is dropped where another is marked.
+    // A packet without ECN that a class sends there is dropped where another is marked.
     let (came, sent, marked, dropped) = fates(handle | 1, NOT_ECT);
     assert!(dropped > 100 && marked == 0, "{came} {sent} {marked} {dropped}");
     // What has the field of the L queue is not excepted.
