@@ -296,12 +296,14 @@ impl Dualpi2 {
         }
     }
 
-    /// Takes the first packet of `lane` out of it. [`Store::send`] or [`Store::discard`] must
-    /// follow.
-    fn detach(&mut self, lane: usize) -> Option<u32> {
-        let (slot, ..) = self.store.detach(&mut self.lanes[lane].queue)?;
+    /// Takes the first packet of `lane` out of it, which leaves without [`Flags::STEP`], and says
+    /// how it was queued. [`Store::send`] or [`Store::discard`] must follow.
+    fn detach(&mut self, lane: usize) -> Option<(u32, Packet)> {
+        let (slot, packet, _) = self.store.detach(&mut self.lanes[lane].queue)?;
+        let queued = *packet;
+        packet.flags.put(Flags::STEP, false);
         self.lanes[lane].packets -= 1;
-        Some(slot)
+        Some((slot, queued))
     }
 
     fn is_full(&self, packet: &Packet) -> bool {
@@ -315,16 +317,6 @@ impl Dualpi2 {
             L => self.stats.drops_l += 1,
             _ => self.stats.drops_c += 1,
         }
-    }
-}
-
-/// An owner that is given what was queued without [`Flags::STEP`].
-struct Plain<'a>(&'a mut dyn PacketOwner);
-
-impl PacketOwner for Plain<'_> {
-    fn dropped(&mut self, mut packet: Packet, reason: DropReason) {
-        packet.flags.put(Flags::STEP, false);
-        self.0.dropped(packet, reason);
     }
 }
 
@@ -374,8 +366,7 @@ impl Qdisc for Dualpi2 {
         self.catch_up(now);
         let budget = Budget::default();
         while let Some((lane, change)) = self.turn() {
-            let slot = self.detach(lane)?;
-            let packet = *self.store.packet(slot)?;
+            let (slot, packet) = self.detach(lane)?;
             let delay = now.since(packet.enqueued);
             let mut verdict = match self.params.drop_at_dequeue {
                 true => self.judge(lane, &packet),
@@ -395,16 +386,15 @@ impl Qdisc for Dualpi2 {
             }
             if verdict == Verdict::Drop {
                 self.count_drop(lane);
-                self.store.discard(slot, DropReason::Congested, &mut Plain(owner));
+                self.store.discard(slot, DropReason::Congested, owner);
                 if !budget.spend() {
                     return None;
                 }
                 continue;
             }
             self.credit = self.credit.wrapping_add((packet.len as i32).wrapping_mul(change));
-            let packet = self.store.packet_mut(slot)?;
-            packet.flags.put(Flags::STEP, false);
             if verdict == Verdict::Marked {
+                let packet = self.store.packet_mut(slot)?;
                 let before = packet.flags.has(Flags::MARKED);
                 packet.mark_ce();
                 self.store.books.totals.marked += u64::from(!before);
@@ -431,9 +421,10 @@ impl Qdisc for Dualpi2 {
 
     /// As in Linux, the counters of the controller, too, but for the last delay.
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for lane in &mut self.lanes {
-            self.store.clear(&mut lane.queue, &mut Plain(owner));
-            lane.packets = 0;
+        for lane in [L, C] {
+            while let Some((slot, _)) = self.detach(lane) {
+                self.store.discard(slot, DropReason::Reset, owner);
+            }
         }
         self.pi.restart();
         self.forget_credit();
@@ -484,8 +475,8 @@ impl Managed for Dualpi2 {
         // The classic queue stands; the other one is short by design.
         for lane in [C, L] {
             while too_much(&self.store) {
-                let Some(slot) = self.detach(lane) else { break };
-                self.store.discard(slot, DropReason::Overlimit, &mut Plain(owner));
+                let Some((slot, _)) = self.detach(lane) else { break };
+                self.store.discard(slot, DropReason::Overlimit, owner);
             }
         }
         let queues = self.lanes.iter_mut().map(|lane| &mut lane.queue);
