@@ -12,6 +12,8 @@ use crate::{most_excess, TOLERANCE, WINDOW_SECONDS};
 
 /// Code points of diffserv4's bulk, best effort, video and voice.
 const DSCPS: [u8; 4] = [8, 0, 34, 46];
+/// Bulk's threshold, as a part of the rate.
+const BULK: f64 = 1.0 / 16.0;
 
 fn flows(dscp: u8, hosts: std::ops::Range<u32>, queue: impl Fn(u32) -> usize) -> Vec<Flow> {
     hosts.map(|host| Flow { dscp, ..Flow::bulk(host, queue(host)) }).collect()
@@ -82,6 +84,13 @@ fn off(flows: &[Flow], report: &Report, ideal: &Report, line: f64) -> (f64, f64)
     })
 }
 
+/// The least and the most that a code point has in any window but the first, as parts of the line.
+fn parts(flows: &[Flow], report: &Report, dscp: u8, line: f64) -> (f64, f64) {
+    let at = DSCPS.iter().position(|of| *of == dscp).expect("a code point of these");
+    let parts = report.windows.iter().skip(1).map(|window| tins(flows, window)[at] / line);
+    parts.fold((f64::MAX, 0.0), |(least, most), part| (least.min(part), f64::max(most, part)))
+}
+
 #[test]
 fn tins_have_what_they_have_in_one_queue() {
     let device = Device { seed: 0x9e37_79b9_7f4a_7c15, ..Device::default() };
@@ -117,6 +126,12 @@ fn tins_have_what_they_have_in_one_queue() {
             // highest threshold: the other keeps to its own.
             let is_close = lateness <= 100 && name != "two thresholds";
             assert!(if is_close { own <= TOLERANCE } else { all <= 0.02 }, "{case}");
+            if name == "two thresholds" {
+                let (least, most) = parts(&flows, &report, 8, line);
+                println!("bulk has {least:.4} to {most:.4} of the line");
+                let off = f64::max(BULK - least, most - BULK);
+                assert!(off <= TOLERANCE * BULK, "{case}: bulk {least} to {most}");
+            }
             assert!(hosts <= TOLERANCE && used >= 0.98 && report.asked < 2.0, "{case}");
             assert!(report.excess <= most_excess(count as u64, rate, timing), "{case}");
             // A call's packet that uses its quantum up waits for its tin's turn, a lead at most.
