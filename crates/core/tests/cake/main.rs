@@ -4,13 +4,16 @@
 
 mod ack_filter;
 mod autorate;
+mod changes;
 mod driver;
 mod fairness;
 mod flow_modes;
 mod framing;
+mod guard;
 mod host_guard;
 mod ingress;
 mod overflow;
+mod rounds;
 mod savings;
 mod settings;
 mod shaper;

@@ -4,6 +4,7 @@ mod ingress;
 mod run;
 mod tins;
 mod traffic;
+mod turns;
 
 use simnel_core::qdisc::cake::{DiffservMode, Member, Params};
 use simnel_core::qdisc::{

@@ -77,3 +77,51 @@ fn advance(clock: &AtomicU64, time: Span, now: Time, late: Span) {
     clock.fetch_max(now.0.saturating_sub(late.0), Relaxed);
     clock.fetch_add(time.0, Relaxed);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_catches_up_with_some_lateness_and_drops_are_forgiven() {
+        let (clock, late) = (Clock::default(), Span(500));
+        for (time, now, next) in [
+            (100, 0, 100),
+            (100, 50, 200),
+            // Late by no more than is caught up with, and by more.
+            (100, 700, 300),
+            (100, 1_000, 600),
+            (0, 2_000, 1_500),
+        ] {
+            clock.pay(Span(time), Time(now), late);
+            assert_eq!(clock.next(), Time(next), "{now}");
+        }
+        // Two thirds of the rate take half as long again.
+        clock.pay_failsafe(Span(100), Time(1_500), late);
+        assert_eq!(clock.failsafe(), Time(1_150));
+        clock.forgive();
+        assert_eq!(clock.next(), Time(1_150));
+        clock.pay_failsafe(Span(301), Time(1_500), late);
+        clock.forgive();
+        assert_eq!((clock.next(), clock.failsafe()), (Time(1_150), Time(1_601)));
+    }
+
+    /// One that is behind catches up with all, and none is ahead by more than its last packet.
+    #[test]
+    fn a_tin_is_ahead_by_one_payment_at_most() {
+        for (due, time, now, next) in [
+            (0, 10, 100, 10),
+            (95, 10, 100, 105),
+            (100, 30, 100, 130),
+            (120, 30, 100, 130),
+            (150, 30, 100, 150),
+        ] {
+            let clock = TinClock::default();
+            clock.start(Time(due));
+            clock.pay(Span(time), Time(now));
+            assert_eq!(clock.due(), Time(next), "{due}");
+            clock.start(Time(140));
+            assert_eq!(clock.due(), Time(next.max(140)), "{due}");
+        }
+    }
+}

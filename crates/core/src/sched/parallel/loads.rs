@@ -80,4 +80,17 @@ mod tests {
         }
         assert!(hosts.iter().all(|&hash| loads.load(0, hash) == 0));
     }
+
+    /// Hosts that share one place only, or whose places are each other's, are told apart.
+    #[test]
+    fn rows_have_nothing_to_do_with_each_other() {
+        let loads = Loads::new().unwrap();
+        for end in [0, 1] {
+            loads.count(end, 9 << 18 | 5, 3);
+            let others = [5 << 18 | 9, 8 << 18 | 5, 9 << 18 | 6].map(|hash| loads.load(end, hash));
+            assert_eq!((loads.load(end, 9 << 18 | 5), others), (3, [0; 3]));
+        }
+        loads.count(1, 77, 1 << 20);
+        assert_eq!(loads.load(1, 77), u16::MAX);
+    }
 }

@@ -608,3 +608,6 @@ impl Seat {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
