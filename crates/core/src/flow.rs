@@ -295,6 +295,36 @@ mod tests {
         }
     }
 
+    /// Multiply-shift with odd numbers, in whole numbers of any length.
+    #[test]
+    fn words_are_hashed_by_multiplying_and_shifting() {
+        let odd = |key: u64| u128::from(key) + 1 - u128::from(key % 2);
+        let product = |x: u128, key: u64| x * odd(key) % (1 << 64);
+        let keys = [1, 2, 0x1234_5678_9abc_def1, 0xfedc_ba98_7654_3210, u64::MAX];
+        let words = [0, 1, 0x0a00_0001, 0xc0a8_01fe, 0xffff_ffff_ffff_ffff, 0x0123_4567_89ab_cdef];
+        for (k0, k1) in keys.into_iter().flat_map(|k0| keys.map(|k1| (k0, k1))) {
+            for word in words {
+                let address = word as u32;
+                let once = product(address.into(), k0);
+                let hash = product(once ^ once >> 32, k1) >> 32;
+                let host = HashKey::new(k0, k1).hash(address);
+                assert_eq!(u128::from(host), hash.max(1), "{address} by {k0} and {k1}");
+                let again = rekeyed(word, [k0, k1]);
+                let differs = u128::from((word | k0) - (word & k0));
+                assert_eq!(u128::from(again), product(differs, k1) >> 32, "{word}");
+            }
+        }
+        for (hash, host) in [
+            (0, 1),
+            (0x1111_1111_1111_1111, 1),
+            (0xffff_0000_0f0f_0f0f, 0xf0f0_0f0f),
+            (0x0000_0001_0000_0000, 1),
+            (0x0000_0000_8000_0000, 0x8000_0000),
+        ] {
+            assert_eq!(nonzero(hash), host, "{hash:#x}");
+        }
+    }
+
     #[test]
     fn hosts_are_left_out_where_nobody_needs_them() {
         let v4 = Addresses::V4([10, 0, 0, 1], [10, 1, 0, 7]);

@@ -303,6 +303,37 @@ mod tests {
     }
 
     #[test]
+    fn flags_are_put_on_and_off_one_by_one() {
+        let (some, all) = (Flags(0b0101_0101), Flags(0xff));
+        for (before, put, on, after) in [
+            (Flags(0), Flags::STEP, true, Flags::STEP),
+            (Flags(0), Flags::STEP, false, Flags(0)),
+            (some, Flags::STEP, true, some),
+            (some, Flags::STEP, false, Flags(0b0001_0101)),
+            (some, Flags::IPV6, false, some),
+            (all, Flags::IPV6, false, Flags(0xfd)),
+        ] {
+            let mut flags = before;
+            flags.put(put, on);
+            assert_eq!(flags, after, "{before:?} {put:?} {on}");
+        }
+        assert_eq!(some | Flags::IPV4 | Flags::IPV6, Flags(0b0101_0111));
+    }
+
+    #[test]
+    fn a_length_that_can_be_charged_is_one_to_the_most() {
+        for (len, is_chargeable, clamped) in
+            [(0, false, 1), (1, true, 1), (99, true, 99), (100, true, 100), (101, false, 100)]
+        {
+            let packet = Packet::new(7, len);
+            assert_eq!(packet.is_chargeable(100), is_chargeable, "{len}");
+            let copy = packet.clamped(100);
+            assert_eq!(copy.is_none(), is_chargeable, "{len}");
+            assert!(copy.is_none_or(|copy| (copy.len, copy.handle) == (clamped, 7)), "{len}");
+        }
+    }
+
+    #[test]
     fn truesize_grows_with_length() {
         let sizes = [0, 176, 177, 688, 689, 1514, 1712, 1713, 4096, 65_535, u32::MAX];
         assert!(sizes

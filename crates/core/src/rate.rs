@@ -130,7 +130,7 @@ impl ByteTime {
             Arithmetic::Exact => ByteTime::exact(rate),
             Arithmetic::Linux(_) => {
                 let scaled = |shift: u32| quotient(1_000_000_000u128 << shift, rate);
-                let full = |shift: &u32| scaled(*shift) >> 31 != 0 || 30 + *shift > 63;
+                let full = |shift: &u32| scaled(*shift) >> 31 != 0;
                 let shift = (0..34).find(full).unwrap_or(34);
                 ByteTime { mult: scaled(shift) as u64, shift, carry: 0 }
             }
@@ -178,6 +178,19 @@ impl ByteTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bits_are_eight_to_a_byte_as_far_as_they_can_be_counted() {
+        for (rate, bits) in [(0, 0), (1, 8), (125_000, 1_000_000), (u64::MAX / 4, u64::MAX)] {
+            assert_eq!(Rate(rate).bits(), bits);
+        }
+        assert_eq!(Rate::from_bits(1_000_007), Rate(125_000));
+        // Only Linux's arithmetic cuts off, where there is anything to cut off.
+        for (arithmetic, exact) in [(Arithmetic::Exact, true), (Arithmetic::LINUX, false)] {
+            assert_eq!(ByteTime::new(Rate(7), arithmetic).is_exact(), exact);
+            assert_eq!(ByteTime::of_bucket(Rate(7), arithmetic).is_exact(), exact);
+        }
+    }
 
     #[test]
     fn linux_reciprocals_as_recorded() {

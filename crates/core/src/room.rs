@@ -54,6 +54,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn room_is_made_where_there_is_none_and_not_before() {
+        let mut queue = crate::memory::reserved_queue(3).unwrap();
+        let room = queue.capacity();
+        assert!(room >= 3);
+        for n in 0..10 * room {
+            assert_eq!((push_back(&mut queue, n), queue.len()), (Some(()), n + 1));
+            assert_eq!(queue.capacity() > room, n >= room);
+        }
+        let mut list = Vec::new();
+        assert!((0..9).all(|n| push(&mut list, n).is_some()) && list.len() == 9);
+    }
+
+    #[test]
     fn as_the_methods_that_may_panic() {
         let (mut list, mut model) = (std::vec![1, 2, 3], std::vec![1, 2, 3]);
         for at in [0, 3, 2, 6] {

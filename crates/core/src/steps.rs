@@ -131,3 +131,28 @@ pub(crate) fn step() {
     #[cfg(feature = "count-steps")]
     counting::step();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_taken_off_a_budget_until_nothing_is_left() {
+        let budget = Budget::default();
+        take();
+        assert!((0..3).all(|_| budget.spend()) && budget.used() == 3);
+        assert_eq!((take(), take()), (3, 0));
+        budget.spend_on(PER_LOOP - 4);
+        assert!(budget.used() == PER_LOOP - 1 && !budget.is_short());
+        assert!(budget.spend_at_ease() && budget.is_short() && !budget.spend_at_ease());
+        budget.lend(|lent| lent.spend_on(5));
+        assert_eq!((budget.used(), take()), (PER_LOOP + 5, 1));
+        let spent = Budget::default();
+        spent.exhaust();
+        budget.spend_on(u32::MAX);
+        for budget in [budget, spent] {
+            assert!(budget.is_spent() && !budget.spend());
+            assert_eq!((budget.used(), take()), (2 * PER_LOOP, 0));
+        }
+    }
+}

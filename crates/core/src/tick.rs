@@ -212,6 +212,34 @@ mod tests {
         }
     }
 
+    /// There is no tenth level: the granules of the ninth, two days and a half long at 250 Hz,
+    /// are the longest.
+    #[test]
+    fn the_longest_delays_have_the_granules_of_the_last_level() {
+        let wheel = Tick::Jiffies { hz: 250, wheel: true };
+        let (granule, boot) = (1u64 << 24, (1u64 << 32) - 300 * 250);
+        for delay in [63 * granule, 65 * granule + 1, 503 * granule, 600 * granule] {
+            let fires = wheel.expiry(Time::ZERO, Span::from_millis(4 * delay));
+            let expected = (boot + delay) / granule * granule + granule - boot;
+            assert_eq!(fires, Time(expected * 4_000_000), "{delay}");
+        }
+    }
+
+    #[test]
+    fn what_was_missed_is_counted_at_once_if_it_comes_in_equal_steps() {
+        let ms = Span::from_millis;
+        let mut timer = Periodic::new(Tick::Exact, Time::ZERO, ms(15), ms(15));
+        crate::steps::take();
+        assert_eq!((timer.count(Time::ZERO + ms(15_000)), timer.next().0), (1_000, 15_015_000_000));
+        assert_eq!(crate::steps::take(), 0);
+        // Jiffies of 4 ms make 16 of 15.
+        let jiffies = Tick::Jiffies { hz: 250, wheel: false };
+        let mut timer = Periodic::new(jiffies, Time::ZERO, ms(15), ms(15));
+        assert_eq!((timer.count(Time::ZERO + ms(160)), timer.next().0), (10, 176_000_000));
+        let mut once = Periodic::new(Tick::Exact, Time::ZERO, ms(15), Span::ZERO);
+        assert_eq!((once.count(Time::ZERO + ms(15)), once.next()), (1, Time::MAX));
+    }
+
     #[test]
     fn another_period_counts_from_the_next_expiry_on() {
         let ms = Span::from_millis;

@@ -98,8 +98,128 @@ fn errors_say_what_where_and_what_instead() {
         ),
         ("delay soon", "`soon` (word 2) cannot be used: `delay` takes a TIME such as 20ms"),
         ("delay", "`delay` (word 1) must be followed by a TIME such as 20ms"),
+        ("delay 20ms xyzzy", "`xyzzy` (word 3) is not a keyword of delay"),
+        (
+            "cake overhead 239 docsis",
+            "`docsis` (word 4) is out of range: `docsis` takes no more than 256 bytes of overhead \
+             in all",
+        ),
+        ("bfifo limit 10p", "`10p` (word 3) cannot be used: `limit` takes a LIMIT such as 64kb"),
+        (
+            "tbf rate 1mbit burst 15k latency 9ms limit 30k",
+            "`30k` (word 9) comes too late: `limit` has been said",
+        ),
+        (
+            "tbf rate 1mbit burst 15k limit 30k peakrate 2mbit mtu 0",
+            "`tbf peakrate` (word 1) must be followed by mtu SIZE",
+        ),
+        ("sfq max 20000 min 8000", "`RED for sfq` (word 1) must be followed by redflowlimit BYTES"),
+        (
+            "sfq ewma 3 min 8000",
+            "`RED for sfq` (word 1) must be followed by redflowlimit BYTES, or max BYTES",
+        ),
     ] {
         assert_eq!(qdisc::parse(words).unwrap_err().to_string(), message, "{words}");
+    }
+    for (words, number) in [
+        ("weight 0.1", "weight of one sample in the average"),
+        ("delay 9ms", "round trip without queueing, default 100ms"),
+        ("noadaptive", "keep the probability"),
+        ("gentle", "rise on up to twice max (default)"),
+        ("nogentle", "signal to all from max on"),
+        ("wait", "wait between signals (default)"),
+    ] {
+        let error = qdisc::parse(&format!("red limit 40kb avpkt 1000 {words}")).unwrap_err();
+        assert!(error.to_string().contains(&format!("is for: ns: {number} (ours)")), "{error}");
+    }
+    for (class, fault) in [
+        ("1:", "cannot be used"),
+        ("1:1g", "cannot be used"),
+        ("g:1", "cannot be used"),
+        ("1:0", "cannot be used"),
+        ("1:10000", "is out of range"),
+    ] {
+        let error = qdisc::parse(&format!("htb class {class} rate 1mbit")).unwrap_err();
+        let message = format!("`{class}` (word 3) {fault}: `class` takes a class such as 1:10");
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+/// Five stand one below the other, at most.
+#[test]
+fn a_discipline_too_many_below_others_is_refused() {
+    let bucket = "tbf rate 1mbit burst 15k ";
+    for (above, is_fit) in [(4, true), (5, false)] {
+        let words = bucket.repeat(above) + "pfifo";
+        assert_eq!(qdisc::parse(&words).is_ok(), is_fit, "{words}");
+    }
+}
+
+#[test]
+fn what_was_not_said_is_not_shown() {
+    for (words, shown) in [
+        ("delay 20ms", "delay 20ms limit 1000"),
+        ("line limit 64kb pfifo", "rate unlimited pfifo delay 0us raw overhead 0"),
+        ("line limit 100p bfifo", "rate unlimited bfifo delay 0us raw overhead 0"),
+        (
+            "line limit 100p pfifo_head_drop",
+            "rate unlimited pfifo_head_drop limit 100p delay 0us raw overhead 0",
+        ),
+        ("line limit 64kb bfifo", "rate unlimited bfifo limit 64Kb delay 0us raw overhead 0"),
+        ("line bfifo limit 100p", "rate unlimited pfifo limit 100p delay 0us raw overhead 0"),
+        (
+            "red ns",
+            "ns limit 1000p avpkt 500 bandwidth 10Mbit delay 100ms probability 0.0999999999",
+        ),
+        (
+            "red ns limit 7 avpkt 300 min 3 max 9 weight 0.5 probability 0.25",
+            "ns limit 7p min 3p max 9p avpkt 300 bandwidth 10Mbit delay 100ms probability 0.25 \
+             weight 0.5",
+        ),
+        ("tbf rate 1mbit burst 15k pfifo", "rate 1Mbit burst 15Kb"),
+        (
+            "tbf rate 1mbit burst 15k limit 30k linklayer atm",
+            "rate 1Mbit burst 16960b lat 110ms linklayer atm",
+        ),
+    ] {
+        let (text, _) = self::shown(words);
+        let line = text.lines().next().unwrap_or_default();
+        assert_eq!(line.split_once("root ").map(|(_, shown)| shown.trim()), Some(shown), "{words}");
+    }
+    for (words, options) in [
+        ("tbf rate 1mbit burst 15k pfifo", r#"{"rate":125000,"burst":15360}"#),
+        ("drr dsthost", r#"{"user":"dsthost"}"#),
+        (
+            "drr srchost queues 64 quantum 700 buffer 20 max-age 24ms savings 15kb",
+            concat!(
+                r#"{"user":"srchost","queues":64,"buffer":20,"max_age_ns":24000000,"#,
+                r#""quantum":700,"savings":15360}"#,
+            ),
+        ),
+        (
+            "blue threshold 9 ecn",
+            concat!(
+                r#"{"limit":1000,"threshold":9,"increment":0.02,"decrement":0.002,"#,
+                r#""freeze_ns":100000000,"ecn":true}"#,
+            ),
+        ),
+    ] {
+        let (_, json) = self::shown(words);
+        assert!(json.contains(&format!(r#""options":{options}"#)), "{words}: {json}");
+    }
+}
+
+#[test]
+fn what_is_said_as_it_is_by_itself_changes_nothing() {
+    for (words, same) in [
+        ("fq_pie quantum 0", "fq_pie"),
+        ("sfb limit 0", "sfb"),
+        ("sfq ewma 3 max 30000", "sfq ewma 3 max 30000 min 10000"),
+        ("cake overhead 238 docsis", "cake overhead 256 mpu 64"),
+        ("red ns limit 1000 avpkt 500", "red ns"),
+    ] {
+        let config = qdisc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+        assert_eq!(Ok(config), qdisc::parse(same), "{words}");
     }
 }
 
@@ -553,7 +673,7 @@ fn fq_pie_prints_as_its_manual_shows() {
 }
 
 #[test]
-fn fair_queues_print_exactly_what_they_are() {
+fn queues_print_exactly_what_they_are() {
     for words in [
         "codel limit 7 target 333us interval 77ms ce_threshold 1us ecn",
         "cake bandwidth 10mbit savings 15kb host-load active",
@@ -563,6 +683,12 @@ fn fair_queues_print_exactly_what_they_are() {
         "sfq limit 10000 depth 10 perturb 7 headdrop quantum 1kb",
         "sfq flows 2000 divisor 4096 redflowlimit 30000 burst 9 ecn probability 0.07 harddrop",
         "sfq ewma 3 min 8000b max 20000b probability 0.1",
+        "htb rate 1mbit burst 15k",
+        "htb default 1 class 1:1 rate 1mbit",
+        "htb default 1 class 1:2 rate 1mbit",
+        "htb default 2 class 1:1 rate 1mbit",
+        "htb default 1 class 1:1 rate 1mbit class 1:2 rate 2mbit",
+        "htb default 1 class 1:2 rate 1mbit class 1:1 parent 1:2 rate 1mbit",
         "drr srchost queues 64 quantum 700 buffer 20 max-age 24ms savings 15kb",
         "drr savings 1 quantum 9 class 1:a weight 2 codel ecn class ffff:ffff quantum 3000 pfifo",
         "drr class 1:10 tbf rate 1mbit burst 5kb fq_codel savings 1kb class 1:20 drr dsthost",

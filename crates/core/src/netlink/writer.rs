@@ -123,6 +123,13 @@ mod tests {
             });
             assert_eq!(out.finish(), Err(Full));
         }
+        // Once full it writes nothing more, however short: no header before what is not all there.
+        let mut room = [0; 8];
+        let mut out = Writer::new(&mut room);
+        out.nest(4, |out| out.bytes(&[1; 5]));
+        out.bytes(&[2]);
+        assert_eq!((out.finish(), room), (Err(Full), [0; 8]));
+        assert_eq!(std::format!("{Full}"), "no room for all attributes");
         let mut room = std::vec![0; 70_000];
         let mut out = Writer::new(&mut room);
         out.attribute(1, &[0; 66_000]);

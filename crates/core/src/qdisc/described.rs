@@ -194,8 +194,10 @@ pub(super) fn too_small(option: &str, value: u64, least: u32) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
-    use crate::qdisc::{parse, Config, Device};
+    use crate::qdisc::many::Settings;
+    use crate::qdisc::{codel, fq_codel, parse, pie, Config, Device};
     use crate::rate::Rate;
+    use crate::tick::Tick;
 
     fn settings(words: &str) -> Config {
         parse(words).unwrap()
@@ -298,8 +300,41 @@ mod tests {
             ("tbf rate 5mbit burst 15k limit 30k", false),
             ("drr class 1:1 pie", false),
             ("drr class 1:1 sfb", true),
+            ("blue", false),
+            ("delay 5ms", false),
+            ("line", false),
+            ("bfifo", false),
+            ("red limit 40kb avpkt 1000", false),
+            ("red ns", false),
         ] {
             assert_eq!(settings(words).tells_flows(), tells_flows, "{words}");
+        }
+        for (words, prefix) in [
+            ("drr", None),
+            ("drr srchost", Some(128)),
+            ("drr dsthost", Some(128)),
+            ("cake host-prefix 56", Some(56)),
+        ] {
+            assert_eq!(settings(words).host_prefix(), prefix, "{words}");
+        }
+    }
+
+    #[test]
+    fn what_a_device_decides_is_filled_in() {
+        let device = Device {
+            tick: Tick::Jiffies { hz: 250, wheel: false },
+            tx_queue_len: 77,
+            mtu: 1514,
+            ..Device::default()
+        };
+        for (words, resolved) in [
+            ("pfifo", "pfifo limit 77"),
+            ("pfifo limit 5", "pfifo limit 5"),
+            ("bfifo", "bfifo limit 116578"),
+            ("pie", "pie tupdate 16ms"),
+            ("pie tupdate 20ms", "pie tupdate 20ms"),
+        ] {
+            assert_eq!(settings(words).resolved(&device), settings(resolved), "{words}");
         }
     }
 
@@ -313,12 +348,23 @@ mod tests {
             ("tbf rate 1mbit burst 1000 limit 9000", "`burst 1000b`"),
             ("cake memlimit 1", "`memlimit 1b`"),
             ("blue limit 0", "`limit 0`"),
+            ("fq_codel memory_limit 1513", "`memory_limit 1513b`"),
             ("red limit 1513 min 300 max 900 avpkt 100", "a packet of 1514 bytes"),
             ("htb rate 1mbit pfifo limit 0", "`limit 0`"),
             ("drr class 1:1", "priority"),
         ] {
             let said = settings(words).passes_nothing(&device).expect(words);
             assert!(said.contains(reason), "{words}: {said}");
+        }
+        let Config::FqCodel(fair) = settings("fq_codel") else { panic!() };
+        let empty = fq_codel::Params { queues: Settings { limit: 0, ..fair.queues }, ..fair };
+        for config in [
+            Config::Codel(codel::Params { limit: 0, ..codel::Params::default() }),
+            Config::Pie(pie::Params { limit: 0, ..pie::Params::default() }),
+            Config::FqCodel(empty),
+        ] {
+            let said = config.passes_nothing(&device).unwrap_or_default();
+            assert!(said.contains("`limit 0`"), "{config}: {said}");
         }
         for words in [
             "pfifo",
@@ -329,6 +375,9 @@ mod tests {
             "dualpi2",
             "red limit 1514 min 300 max 900 avpkt 100",
             "red ns limit 1",
+            "codel limit 1",
+            "pie limit 1",
+            "fq_codel limit 1 memory_limit 1514",
         ] {
             assert_eq!(settings(words).passes_nothing(&device), None, "{words}");
         }

@@ -168,6 +168,30 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
+    fn goes_round_from_the_first_and_takes_others_up_behind_the_last() {
+        for (one, other, all) in [(0, 0, 0), (0, 2, 2), (3, 0, 3), (1, 1, 2), (3, 2, 5), (2, 3, 5)]
+        {
+            let mut flows = std::vec![Flow::default(); 5];
+            let (mut rotation, mut second) = (Rotation::default(), Rotation::default());
+            (0..one).for_each(|flow| rotation.push(&mut flows, flow));
+            (one..all).for_each(|flow| second.push(&mut flows, flow));
+            rotation.append(&mut flows, second);
+            let order = |rotation: Rotation, flows: &[Flow]| {
+                let links: Vec<u32> =
+                    flows.iter().map(|flow| flow.account.links().next()).collect();
+                rotation.iter(|flow| links.get(flow as usize).copied()).collect::<Vec<_>>()
+            };
+            assert_eq!(order(rotation, &flows), Vec::from_iter(0..all), "{one} {other}");
+            if all > 1 {
+                rotation.pass_to(1);
+                assert_eq!(order(rotation, &flows), Vec::from_iter((1..all).chain([0])));
+                rotation.rotate(&mut flows);
+                assert_eq!(rotation.first(), Some(2 % all));
+            }
+        }
+    }
+
+    #[test]
     fn keeps_order_through_removals() {
         let mut flows = std::vec![Flow::default(); 5];
         let mut rotation = Rotation::default();

@@ -221,6 +221,32 @@ mod tests {
         }
     }
 
+    /// As many edits as a third of the word has letters, one at least and three at most.
+    #[test]
+    fn longer_words_may_differ_more() {
+        for (word, candidate, is_near) in [
+            ("ab", "ac", true),
+            ("ab", "cd", false),
+            ("abcde", "abcdx", true),
+            ("abcde", "abcxy", false),
+            ("abcdef", "abcdxy", true),
+            ("abcdef", "abcxyz", false),
+            ("abcdefghi", "abcdefxyz", true),
+            ("abcdefghijklmnop", "abcdefghijklwxyz", false),
+        ] {
+            let found = nearest(word, [candidate].into_iter());
+            assert_eq!(found, is_near.then_some(candidate), "{word}");
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_any_keyword_is_not_compared() {
+        for (a, b, edits_of) in [(32, 32, 1), (33, 33, 33), (33, 32, 33), (32, 33, 33)] {
+            let word = |len: usize, last| [std::vec![b'a'; len - 1], std::vec![last]].concat();
+            assert_eq!(edits(&word(a, b'x'), &word(b, b'y')), edits_of, "{a} {b}");
+        }
+    }
+
     #[test]
     fn nothing_is_near_to_nonsense() {
         assert_eq!(nearest("xyzzy", ["cake", "pfifo"].into_iter()), None);

@@ -131,7 +131,7 @@ mod tests {
             json.begin_array()?;
             json.begin_object()?;
             json.key("a\"\\\u{1}\n")?.string("ü\u{1f}\t\r")?;
-            json.key("b")?.begin_array()?;
+            json.key("b c")?.begin_array()?;
             json.number(1)?;
             json.signed(-2)?;
             json.boolean(true)?;
@@ -145,7 +145,8 @@ mod tests {
             json.end_array()
         };
         write(&mut json).unwrap();
-        let expected = r#"[{"a\"\\\u0001\n":"ü\u001f\t\r","b":[1,-2,true],"c":{},"d":1,"e":{}},3]"#;
+        let expected =
+            r#"[{"a\"\\\u0001\n":"ü\u001f\t\r","b c":[1,-2,true],"c":{},"d":1,"e":{}},3]"#;
         assert_eq!(out, expected);
     }
 }

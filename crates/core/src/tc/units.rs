@@ -409,6 +409,57 @@ mod tests {
     }
 
     #[test]
+    fn exact_values_have_the_largest_unit_in_which_they_are_whole() {
+        let time = |ns| shown_time(Span(ns), Digits::Exact).to_string();
+        let size = |bytes| shown_size(bytes, Digits::Exact).to_string();
+        let rate = |bits| shown_rate(Rate::from_bits(bits), Digits::Exact).to_string();
+        for (shown, text) in [
+            (time(9), "9ns"),
+            (time(7_000), "7us"),
+            (time(7_001), "7001ns"),
+            (time(5_000_000), "5ms"),
+            (time(5_001_000), "5001us"),
+            (time(3_000_000_000), "3s"),
+            (time(1_003_000_000), "1003ms"),
+            (size(0), "0b"),
+            (size(1023), "1023b"),
+            (size(1024), "1Kb"),
+            (size(1536), "1536b"),
+            (size(2048), "2Kb"),
+            (size(1 << 20), "1Mb"),
+            (size(3 << 19), "1536Kb"),
+            (rate(0), "0bit"),
+            (rate(992), "992bit"),
+            (rate(8_000), "8Kbit"),
+            (rate(1_000_000), "1Mbit"),
+            (rate(1_000_992), "1000992bit"),
+            (rate(20_000_000_000), "20Gbit"),
+        ] {
+            assert_eq!(shown, text);
+        }
+    }
+
+    #[test]
+    fn whole_numbers_have_digits_and_nothing_else() {
+        for (word, number) in [
+            ("0", Ok(0)),
+            ("-7", Ok(-7)),
+            ("0x1F", Ok(31)),
+            ("-0Xa", Ok(-10)),
+            ("", Err(ValueError::Invalid)),
+            ("-", Err(ValueError::Invalid)),
+            ("0x", Err(ValueError::Invalid)),
+            ("1x", Err(ValueError::Invalid)),
+            ("0xg", Err(ValueError::Invalid)),
+            ("+1", Err(ValueError::Invalid)),
+            ("0100", Err(ValueError::Foreign(OCTAL))),
+            ("9223372036854775808", Err(ValueError::TooLarge)),
+        ] {
+            assert_eq!(whole(word), number, "{word}");
+        }
+    }
+
+    #[test]
     fn no_time_at_all_has_the_unit_that_tc_gives_it() {
         for digits in [Digits::AsTc, Digits::Exact] {
             assert_eq!(shown_time(Span::ZERO, digits).to_string(), "0us");

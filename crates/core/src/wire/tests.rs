@@ -222,6 +222,100 @@ fn fragments_of_one_datagram_share_a_flow_without_ports() {
     assert!(!tcp_fragment.flags.has(Flags::TCP));
 }
 
+/// Offsets of fragments count in eights of a byte, to 65,528; the number of a fragment header means
+/// nothing in IPv4.
+#[test]
+fn whatever_is_set_but_not_to_fragment_makes_a_fragment() {
+    for fragment in [1, 0x00ff, 0x0100, 0x1f00, 0x3f00, 0x2000, 0x7f00] {
+        let packet = classify(&ethernet(0x0800, &v4_with(17, fragment, &[], &udp(9))));
+        assert_eq!(hashes(&packet), hash(IN_V4, 17, [0; 4]), "{fragment:#x}");
+    }
+    for whole in [0, 0x4000, 0x8000] {
+        let packet = classify(&ethernet(0x0800, &v4_with(17, whole, &[], &udp(9))));
+        assert_eq!(hashes(&packet), hash(IN_V4, 17, PORTS), "{whole:#x}");
+    }
+    let header = [vec![17, 0, 0, 0, 0, 0, 0, 9], udp(4)].concat();
+    let packet = classify(&ethernet(0x0800, &v4(44, &header)));
+    assert_eq!((hashes(&packet), packet.header_len), (hash(IN_V4, 44, [0; 4]), 34));
+}
+
+/// Authentication headers count their length in fours, less two (RFC 4302, section 2.2).
+#[test]
+fn behind_an_authentication_header_of_any_length_stand_the_ports() {
+    for units in [1u8, 4, 5, 7] {
+        let mut header = vec![17, units];
+        header.resize(4 * (usize::from(units) + 2), 0);
+        header.extend(udp(3));
+        let packet = classify(&ethernet(0x0800, &v4(51, &header)));
+        assert_eq!(hashes(&packet), hash(IN_V4, 17, PORTS), "{units}");
+        assert_eq!(usize::from(packet.header_len), 14 + 20 + header.len() - 3, "{units}");
+    }
+}
+
+/// Frames whose EtherType or protocol, and whose packet, are of the same version of IP or of two.
+#[test]
+fn frames_that_say_one_version_and_carry_another_are_not_ip() {
+    let (four, six) = (v4(17, &udp(9)), v6(17, &udp(9)));
+    let session = |protocol: u8, network: &[u8]| {
+        let mut frame = vec![0x11, 0, 0, 1, 0, 0, 0, protocol];
+        frame.extend(network);
+        frame
+    };
+    for (ethertype, body, flags) in [
+        (0x0800, four.clone(), Flags::IPV4),
+        (0x0800, six.clone(), Flags::default()),
+        (0x86dd, six.clone(), Flags::IPV6),
+        (0x86dd, four.clone(), Flags::default()),
+        (0x8864, session(0x21, &four), Flags::IPV4),
+        (0x8864, session(0x21, &six), Flags::default()),
+        (0x8864, session(0x57, &six), Flags::IPV6),
+        (0x8864, session(0x57, &four), Flags::default()),
+    ] {
+        let frame = ethernet(ethertype, &body);
+        assert_eq!(classify(&frame).flags, flags, "{ethertype:#x}: {:#x}", body[0]);
+    }
+}
+
+#[test]
+fn a_frame_without_ip_has_its_link_addresses_and_its_ethertype_as_keys() {
+    let mut frame: Vec<u8> = (1..=12).collect();
+    frame.extend([0x88, 0xb5, 9, 9, 9]);
+    let (mut src, mut dst) = ([0; 16], [0; 16]);
+    dst[..6].copy_from_slice(&[1, 2, 3, 4, 5, 6]);
+    src[..6].copy_from_slice(&[7, 8, 9, 10, 11, 12]);
+    let keys =
+        |src, dst, ports| FlowKeys { addresses: Addresses::V6(src, dst), protocol: None, ports };
+    let whole = flow_keys(LinkLayer::Ethernet, &frame);
+    assert_eq!(whole, keys(src, dst, [0x88, 0xb5, 0, 0]));
+    let packet = classify(&frame);
+    assert_eq!(hashes(&packet), classifier().hash(&whole));
+    // As far as they are captured.
+    src[2..].fill(0);
+    assert_eq!(flow_keys(LinkLayer::Ethernet, &frame[..8]), keys(src, dst, [0; 4]));
+    let bare = flow_keys(LinkLayer::Ip { link_header: 14 }, &[0x12; 30]);
+    assert_eq!(bare, keys([0; 16], [0; 16], [0; 4]));
+}
+
+/// Bytes of headers that are not all there do not count.
+#[test]
+fn a_header_that_is_cut_off_has_ports_and_no_length() {
+    for (protocol, body, headers) in [
+        (17, 8, 8),
+        (17, 7, 0),
+        (17, 4, 0),
+        (136, 8, 8),
+        (136, 7, 0),
+        (6, 20, 20),
+        (6, 19, 0),
+        (6, 4, 0),
+    ] {
+        let transport = if protocol == 6 { tcp(0x10, &[], 0) } else { udp(0) };
+        let packet = classify(&ethernet(0x0800, &v4(protocol, &transport[..body])));
+        assert_eq!(hashes(&packet), hash(IN_V4, protocol, PORTS), "{protocol} {body}");
+        assert_eq!(usize::from(packet.header_len), 34 + headers, "{protocol} {body}");
+    }
+}
+
 #[test]
 fn tunnels_are_told_apart_by_their_inner_addresses() {
     let inner4 = v4(17, &udp(4));

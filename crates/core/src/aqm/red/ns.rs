@@ -289,3 +289,105 @@ impl NsState {
         self.max_p
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Flags;
+    use crate::tick::Tick;
+
+    const EIGHTH: u64 = ONE / 8;
+
+    /// Thresholds of 10 and 30 packets, and an average that stands still.
+    fn law(change: impl Fn(&mut NsParams)) -> Law {
+        let mut params = NsParams { min: 10, max: 30, adaptive: false, ..NsParams::default() };
+        change(&mut params);
+        Law { weight: 0, ..Law::new(&params) }
+    }
+
+    fn state(law: &Law, packets: u64) -> NsState {
+        let timer = Periodic::new(Tick::Exact, Time::ZERO, ADAPT_EVERY, ADAPT_EVERY);
+        let state = NsState::new(&law.params, Time::ZERO, timer);
+        NsState { average: packets << 32, idle_since: None, max_p: EIGHTH, ..state }
+    }
+
+    /// To max_p at `max`, and to one at twice `max`.
+    #[test]
+    fn the_chance_rises_on_two_straight_lines() {
+        let law = law(|_| ());
+        for (packets, chance) in [
+            (10, 0),
+            (15, EIGHTH / 4),
+            (20, EIGHTH / 2),
+            (30, EIGHTH),
+            (45, EIGHTH + (ONE - EIGHTH) / 2),
+            (60, ONE),
+        ] {
+            assert_eq!(state(&law, packets).chance(&law), chance, "{packets}");
+        }
+    }
+
+    /// p / (1 - np), and with `wait` p / (2 - np) from the packet on with which np is one.
+    #[test]
+    fn the_chance_grows_with_the_packets_since_the_last_signal() {
+        let (waits, hurries) = (law(|_| ()), law(|params| params.wait = false));
+        for (count, waiting, hurrying) in [
+            (0, 0, EIGHTH),
+            (4, 0, 2 * EIGHTH),
+            (6, 0, 4 * EIGHTH),
+            (7, 0, ONE),
+            (8, EIGHTH, ONE),
+            (9, ONE / 7, ONE),
+            (12, 2 * EIGHTH, ONE),
+            (15, ONE, ONE),
+            (16, ONE, ONE),
+            (1 << 40, ONE, ONE),
+        ] {
+            let state = NsState { count, ..state(&waits, 20) };
+            assert_eq!(state.spaced(&waits, EIGHTH), waiting, "{count}");
+            assert_eq!(state.spaced(&hurries, EIGHTH), hurrying, "{count}");
+        }
+    }
+
+    #[test]
+    fn thresholds_belong_to_what_is_above_them() {
+        let mut random = Random::new(3);
+        let law = law(|params| params.signals.ecn = true);
+        let mut packet = Packet::new(0, 500);
+        (packet.flags, packet.tos) = (Flags::IPV4, 2);
+        for (average, queued, count, was_above, verdict, is_above, counted) in [
+            (10 * ONE - 1, 9, 5, true, RedVerdict::Pass, false, 6),
+            // The first of a spell only starts the count.
+            (10 * ONE, 9, 5, false, RedVerdict::Pass, true, 1),
+            (10 * ONE, 1, 5, true, RedVerdict::Pass, false, 6),
+            (30 * ONE, 2, 15, true, RedVerdict::Early { marked: false }, true, 0),
+            (60 * ONE - 1, 9, 9, true, RedVerdict::Early { marked: false }, true, 0),
+            (60 * ONE, 9, 9, true, RedVerdict::Forced { marked: true }, true, 0),
+        ] {
+            let mut state = NsState { average, count, above: was_above, ..state(&law, 0) };
+            let said = state.arrives(&law, &packet, queued, Time(1), &mut random);
+            assert_eq!((said, state.above, state.count), (verdict, is_above, counted), "{average}");
+        }
+    }
+
+    /// Two fifths from the thresholds on; as often as was due, if it was not asked.
+    #[test]
+    fn adaptation_rests_between_two_fifths_of_the_way() {
+        let law = law(|params| params.adaptive = true);
+        let (up, down) = (EIGHTH + ALPHA, EIGHTH / 100 * 90);
+        let part = (law.max - law.min) / 10 * 4;
+        for (average, rounds, highest) in [
+            (law.min + part - 1, 1, down),
+            (law.min + part, 1, EIGHTH),
+            (law.max - part, 1, EIGHTH),
+            (law.max - part + 1, 1, up),
+            (law.max, 3, EIGHTH + 3 * ALPHA),
+            (law.max, 100, TOP),
+            (law.min, 100, BOTTOM),
+        ] {
+            let mut state = NsState { average, ..state(&law, 0) };
+            state.adapt(&law, Time(ADAPT_EVERY.0 * rounds));
+            assert_eq!(state.max_p(), highest, "{average} {rounds}");
+        }
+    }
+}

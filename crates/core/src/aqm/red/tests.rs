@@ -156,6 +156,55 @@ fn arrivals_below_min_are_admitted_at_once() {
 }
 
 #[test]
+fn from_min_on_packets_are_counted_and_the_first_is_not_hit() {
+    for (average, count) in [(29_999, -1), (30_000, 0), (60_000, 0)] {
+        let (law, mut red) = red(average);
+        assert_eq!(arrival(&law, &mut red, &mut Random::new(1)), RedVerdict::Pass, "{average}");
+        assert_eq!(red.count, count, "{average}");
+    }
+    // Half of an odd average is the lesser half, whether in a straight line or not further than it.
+    let (law, red) = red(0);
+    let third = Span::from_micros((1 << law.scell_log) / 3 + 1);
+    for (average, left) in [(3, 1), (4, 3), (5, 4)] {
+        let red = RedState { average, ..red.clone() };
+        assert_eq!(red.after_idling(&law, third), left, "{average}");
+    }
+}
+
+/// A weight alone leaves the size of packets open; with a table none but a line that has both will
+/// do.
+#[test]
+fn what_is_found_for_a_weight_or_a_table_has_it() {
+    let (params, _) = setting();
+    let mut sizes = std::vec::Vec::new();
+    for min in [0, 700, 3_000, 10_000] {
+        for wlog in 1..12 {
+            let of = RedParams { min, ..params };
+            let Some(found) = of.with_weight(wlog) else { continue };
+            assert_eq!(weight(min, found.burst, found.avpkt), Some(wlog), "{min} {wlog}");
+            sizes.push(found.avpkt);
+        }
+    }
+    assert!(sizes.contains(&1000) && sizes.contains(&500), "{sizes:?}");
+    for (avpkt, rate, size) in [
+        (1500, 37, 1500),
+        (1500, 90, 1000),
+        (500, 37, 1000),
+        (64, 37, 64),
+        (64, 90, 1000),
+        (8000, 37, 8000),
+        (8000, 900, 1500),
+    ] {
+        let slow = RedParams { avpkt, burst: 60_000 / avpkt, bandwidth: Rate(rate), ..params };
+        let law = Law::new(&slow).unwrap();
+        let found = params.with_table(law.wlog(), law.scell_log(), law.shifts()).unwrap();
+        let again = Law::new(&found).unwrap();
+        assert_eq!((found.avpkt, again.wlog()), (size, law.wlog()), "{avpkt} {rate}");
+        assert_eq!((again.scell_log(), again.shifts()), (law.scell_log(), law.shifts()));
+    }
+}
+
+#[test]
 fn a_queue_at_rest_has_no_average_and_counts_nothing() {
     let (_, red) = red(0);
     for (average, count, at_rest) in [(0, -1, true), (1, -1, false), (0, 0, false), (0, 3, false)] {
@@ -248,6 +297,13 @@ fn adaptation_keeps_to_its_band_and_its_bounds() {
     red.adapt(&law, Time::ZERO + ADAPT_EVERY);
     let ideal = f64::from(red.max_p) / f64::from(law.delta);
     assert_eq!(f64::from(red.step), ideal.round());
+    for max_p in [100_000_000, 100_010_000, 100_020_000, 100_030_000, 100_050_000] {
+        let timer = Periodic::new(Tick::Exact, Time::ZERO, ADAPT_EVERY, ADAPT_EVERY);
+        let mut red = RedState { max_p, timer, ..red.clone() };
+        red.adapt(&law, Time::ZERO + ADAPT_EVERY);
+        let ideal = f64::from(red.max_p) / f64::from(law.delta);
+        assert_eq!(f64::from(red.step), ideal.round(), "{max_p}");
+    }
     let start = params.probability;
     assert_eq!(steer(54_000, 1), start);
     assert_eq!(steer(66_000, 1), start);

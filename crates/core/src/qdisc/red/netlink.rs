@@ -211,3 +211,140 @@ fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
     const OTHER: u32 = 0;
     out.words(&[stats.early, stats.pdrop, OTHER, stats.marked]);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::netlink::Options;
+    use crate::qdisc::{self, netlink, Config, Device};
+
+    /// Thresholds of 30,000 and 90,000 bytes, a weight of 2^-5.
+    fn settings(more: &str) -> (Params, RedParams) {
+        let words = "red limit 400000 min 30000 max 90000 avpkt 1000 burst 50 probability 0.1";
+        let config = qdisc::parse(&std::format!("{words} {more}")).unwrap();
+        let Config::Red(params) = config else { panic!("{config}") };
+        let Kind::Linux(linux) = params.kind else { panic!("{params:?}") };
+        (params, linux)
+    }
+
+    /// A request as `tc` would make it of these settings, but for what `change` changes.
+    fn request(change: impl Fn(&mut Told), bits: Option<[u32; 2]>) -> Vec<u8> {
+        let (params, linux) = settings("");
+        let mut told = Told::of(&linux, params.limit);
+        change(&mut told);
+        let mut room = [0; 400];
+        let mut out = Writer::new(&mut room);
+        out.nest(1, |out| {
+            out.words(&[told.limit, told.min, told.max]);
+            out.bytes(&[told.wlog, told.plog, told.scell_log, told.flags]);
+        });
+        out.attribute(2, Law::new(&linux).unwrap().shifts());
+        out.u32(3, told.max_p);
+        if let Some(bits) = bits {
+            out.nest(4, |out| out.words(&bits));
+        }
+        let len = out.finish().unwrap();
+        room[..len].to_vec()
+    }
+
+    /// The settings that are read, or the attribute and what it should be.
+    fn read(
+        payload: &[u8],
+        old: Option<&Params>,
+    ) -> Result<RedParams, (&'static str, &'static str)> {
+        let old = old.map(|old| Config::Red(*old));
+        let options = Options { payload, is_nested: false };
+        match netlink::parse("red", Some(options), old.as_ref(), &Device::default()) {
+            Ok(Config::Red(Params { kind: Kind::Linux(linux), .. })) => Ok(linux),
+            Ok(other) => panic!("{other}"),
+            Err(Error { attribute, problem: Problem::Refused { expected }, .. }) => {
+                Err((attribute, expected))
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn numbers_are_refused_as_linux_refuses_them() {
+        let unfit = Err((STAB, "weight and table that tc computes"));
+        for (change, expected) in [
+            // 90,000 has 17 bits, 30,000 has 15.
+            ((|told| told.wlog = 14) as fn(&mut Told), unfit),
+            (|told| told.wlog = 15, Err((PARMS, "thresholds below 2^31 when weighed"))),
+            (
+                |told| (told.min, told.wlog) = (90_000, 15),
+                Err((PARMS, "thresholds below 2^31 when weighed")),
+            ),
+            (|told| told.scell_log = 31, unfit),
+            (|told| told.scell_log = 32, Err((PARMS, "a cell of less than 2^32"))),
+            (|told| told.max = 30_000, Err((PARMS, "max above min"))),
+            (|told| told.max_p = 120_000, Err((PARMS, "probability above (max - min) / 2^31"))),
+        ] {
+            assert_eq!(read(&request(change, None), None), expected);
+        }
+        // The same line and burst are found again.
+        let (_, linux) = settings("");
+        for (change, probability) in [
+            ((|_| ()) as fn(&mut Told), linux.probability),
+            (|told| told.max_p = 120_001, 120_001),
+            // By its logarithm: 60,000 bytes of 2^-22 each, less one in 2^32.
+            (|told| (told.max_p, told.plog) = (0, 22), 1023 * 60_000),
+        ] {
+            let found = read(&request(change, None), None).unwrap();
+            let law = |params: &RedParams| Law::new(params).unwrap();
+            assert_eq!((found.min, found.max, found.probability), (30_000, 90_000, probability));
+            assert_eq!(law(&found).shifts(), law(&linux).shifts());
+            assert_eq!(law(&found).wlog(), law(&linux).wlog());
+        }
+    }
+
+    #[test]
+    fn flags_stand_in_the_structure_or_beside_it() {
+        let told = |structure: u8, bits, old: Option<&str>| {
+            let old = old.map(|words| settings(words).0);
+            let found = read(&request(|told| told.flags = structure, bits), old.as_ref());
+            found.map(|linux| flags(&linux.signals, linux.adaptive))
+        };
+        let refused = |expected| Err((FLAGS, expected));
+        let all = Some("ecn harddrop adaptive nodrop");
+        for (structure, bits, old, expected) in [
+            (0, None, None, Ok(0)),
+            (ECN, None, None, Ok(ECN)),
+            (ECN | HARDDROP, None, None, Ok(ECN | HARDDROP)),
+            (ADAPTIVE, None, None, Ok(ADAPTIVE)),
+            // Not among those that the structure may hold.
+            (NODROP, None, None, Ok(0)),
+            (ECN | NODROP, None, None, Ok(ECN)),
+            (ECN, None, all, Ok(ECN | NODROP)),
+            (HARDDROP, None, all, refused("ecn beside nodrop")),
+            (0, Some([9, 15]), None, Ok(ECN | NODROP)),
+            (0, Some([1, 1]), Some("harddrop adaptive"), Ok(ECN | HARDDROP | ADAPTIVE)),
+            (0, Some([0, 2]), all, Ok(ECN | ADAPTIVE | NODROP)),
+            (0, Some([0, 15]), all, Ok(0)),
+            (0, Some([0, 1]), all, refused("ecn beside nodrop")),
+            (0, Some([8, 15]), None, refused("ecn beside nodrop")),
+            (ECN, Some([1, 15]), None, refused("flags here or in the structure")),
+            (0, Some([0, 16]), None, refused("known flags")),
+            (0, Some([16, 16]), None, refused("known flags")),
+            (0, Some([1, 2]), None, refused("no value that is not selected")),
+        ] {
+            assert_eq!(told(structure, bits, old), expected, "{structure} {bits:?} {old:?}");
+        }
+    }
+
+    #[test]
+    fn the_logarithm_is_the_least_that_takes_a_byte_above_one() {
+        let (_, linux) = settings("");
+        for (max, probability, plog) in [
+            (30_000 + 65_536, 1 << 26, 23),
+            (30_000 + 65_536, (1 << 26) + 1, 22),
+            (30_000 + 65_537, 1 << 26, 23),
+            (31_024, u32::MAX, 11),
+        ] {
+            let told = Told::of(&RedParams { max, probability, ..linux }, 400_000);
+            assert_eq!(told.plog, plog, "{max} {probability}");
+        }
+    }
+}
