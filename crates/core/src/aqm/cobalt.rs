@@ -171,16 +171,15 @@ impl CobaltState {
         } else {
             let budget = Budget::default();
             while due {
+                behind = false;
                 budget.spend();
                 // Linux takes them all.
                 if budget.is_short() && params.arithmetic == Arithmetic::Exact {
                     self.wind_down_to(params, now);
-                    behind = false;
                     break;
                 }
                 self.count -= 1;
                 self.reschedule(params);
-                behind = now > self.drop_next;
                 due = self.count > 0 && now >= self.drop_next;
             }
         }
@@ -356,6 +355,66 @@ mod tests {
             let mut random = fresh;
             assert_eq!(decide(2, &mut random), CobaltVerdict::Marked);
             assert_ne!(random, fresh);
+        }
+    }
+
+    #[test]
+    fn blue_drops_with_its_probability() {
+        let dice = || Random::new(0x9e37_79b9_7f4a_7c15);
+        let drawn = dice().u32();
+        for (p_drop, verdict) in [
+            (drawn - 1, CobaltVerdict::Pass),
+            (drawn, CobaltVerdict::Pass),
+            (drawn + 1, CobaltVerdict::Flood { marked: false }),
+        ] {
+            let mut cobalt = CobaltState { p_drop, ..CobaltState::NEW };
+            let (params, mut packet) = (CobaltParams::default(), Packet::new(0, 1514));
+            let decided = cobalt.decide(&params, &mut packet, Time(0), 0, &mut dice());
+            assert_eq!(decided, verdict);
+        }
+    }
+
+    /// Either half is enough, and both together.
+    #[test]
+    fn neither_a_spell_nor_blue_is_forgotten() {
+        let params = CobaltParams::default();
+        for (count, p_drop) in [(1, 0), (0, 1), (1, 1)] {
+            let mut cobalt = CobaltState { count, p_drop, ..CobaltState::NEW };
+            assert!(!cobalt.is_at_rest(Time(1 << 40)), "{count} {p_drop}");
+            assert!(!cobalt.passes(&params, Span::ZERO, Time(1 << 40), 0), "{count} {p_drop}");
+            // The latter takes steps, one by one.
+            let Emptied { at_rest, tamed } = cobalt.queue_empty(&params, Time(1 << 40));
+            assert_eq!((cobalt.count, cobalt.p_drop, tamed), (0, 0, p_drop > 0));
+            assert!(at_rest || count > 0);
+        }
+        assert!(CobaltState::NEW.is_at_rest(Time(0)));
+    }
+
+    /// A queue that is asked late has missed signals: it does not make up for them.
+    #[test]
+    fn signals_that_were_missed_are_not_given_at_once() {
+        let interval = Span::from_millis(100);
+        let params =
+            CobaltParams { target: Span::from_millis(5), interval, ..CobaltParams::default() };
+        for (tos, verdict) in [(2, CobaltVerdict::Marked), (0, CobaltVerdict::Congested)] {
+            let (now, drop_next) = (Time(1 << 40), Time(1 << 39));
+            let rec_inv_sqrt = u32::MAX;
+            let late = CobaltState {
+                count: 1,
+                dropping: true,
+                rec_inv_sqrt,
+                drop_next,
+                ..CobaltState::NEW
+            };
+            let mut cobalt = late;
+            let mut packet = Packet::new(0, 1514);
+            (packet.tos, packet.flags) = (tos, Flags::IPV4);
+            let mut decide = |now| cobalt.decide(&params, &mut packet, now, 0, &mut Random::new(1));
+            assert_eq!(decide(now), verdict);
+            let (count, next) = cobalt.spell();
+            // One that was dropped is none that was sent: Linux asks for the next packet at once.
+            let after = drop_next + cobalt.spacing(&params);
+            assert_eq!((count, next), (2, Some(if tos == 2 { now } else { after })));
         }
     }
 }

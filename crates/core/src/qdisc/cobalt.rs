@@ -249,4 +249,74 @@ mod tests {
         assert!(stats.overlimit > 100 && stats.flooded > 1000, "{stats:?}");
         assert!(state.is_unresponsive());
     }
+
+    /// Neither law takes the last packet of a queue, and BLUE comes to rest where that is empty.
+    #[test]
+    fn the_last_packet_is_sent_and_blue_rests_on_an_empty_queue() {
+        let Ok(Config::Cobalt(params)) = qdisc::parse("cobalt limit 1") else { panic!() };
+        let mut cobalt = Cobalt::new(&params, &Device::default()).unwrap();
+        let mut now = Time(1 << 40);
+        let detail = |cobalt: &Cobalt| match cobalt.snapshot().detail {
+            Detail::Cobalt(stats) => stats,
+            _ => panic!(),
+        };
+        // Some hundred overflows, a target apart: BLUE's probability is one.
+        for _ in 0..300 {
+            now += params.target + Span(1);
+            (0..2).for_each(|_| cobalt.enqueue(&Packet::new(1, 1000), now, &mut Discard));
+        }
+        let state = *cobalt.aqm().state();
+        assert!(state.is_unresponsive() && state.spell().0 > 0 && detail(&cobalt).unresponsive);
+        assert_eq!((state.blue().0, detail(&cobalt).overlimit), (u32::MAX, 599));
+        // It is late by far, and alone.
+        let sent =
+            cobalt.dequeue(now + Span::from_secs(9), &mut Discard).map(|packet| packet.handle);
+        assert_eq!((sent, detail(&cobalt).dropped, detail(&cobalt).flooded), (Some(1), 0, 0));
+        for steps in 1..=4_096u64 {
+            now += params.target + Span(1);
+            assert!(cobalt.dequeue(now + Span::from_secs(9), &mut Discard).is_none());
+            let left = u64::from(u32::MAX).saturating_sub(steps << 20);
+            assert_eq!(u64::from(cobalt.aqm().state().blue().0), left);
+            assert_eq!(detail(&cobalt).unresponsive, left > 0);
+        }
+    }
+
+    #[test]
+    fn marks_are_counted_and_told_apart_from_drops() {
+        for (tos, reason) in [(2, None), (0, Some(DropReason::Congested))] {
+            let Ok(Config::Cobalt(params)) = qdisc::parse("cobalt") else { panic!() };
+            let mut cobalt = Cobalt::new(&params, &Device::default()).unwrap();
+            for handle in 0..9 {
+                let mut packet = Packet::new(handle, 1000);
+                (packet.flags, packet.tos) = (Flags::IPV4, tos);
+                cobalt.enqueue(&packet, Time(0), &mut Discard);
+            }
+            let mut sent = std::vec::Vec::new();
+            while let Some(packet) = cobalt.dequeue(Time(1 << 30), &mut Discard) {
+                sent.push((packet.handle, packet.flags.has(Flags::MARKED)));
+            }
+            let totals = cobalt.snapshot().totals;
+            let marked = sent.iter().filter(|(_, marked)| *marked).count() as u64;
+            assert_eq!((totals.marked, cobalt.marked()), (marked, marked));
+            let dropped = reason.map_or(0, |reason| totals.dropped[reason as usize]);
+            assert_eq!(sent.len() as u64 + dropped, 9);
+            assert_eq!((marked > 0, dropped > 0), (tos == 2, tos == 0), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn its_settings_are_told() {
+        let config = qdisc::parse("cobalt limit 500 target 10ms interval 200ms").unwrap();
+        let mut told = std::string::String::new();
+        let mut json = Json::new(&mut told);
+        json.begin_object().unwrap();
+        config.write_json(&mut json).unwrap();
+        json.end_object().unwrap();
+        assert_eq!(told, r#"{"limit":500,"target_ns":10000000,"interval_ns":200000000}"#);
+        assert!(!config.tells_flows());
+        let device = Device::default();
+        let none = qdisc::parse("cobalt limit 0").unwrap().passes_nothing(&device);
+        assert!(none.is_some_and(|reason| reason.contains("`limit 0`")));
+        assert_eq!(config.passes_nothing(&device), None);
+    }
 }

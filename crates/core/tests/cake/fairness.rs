@@ -167,3 +167,51 @@ fn a_queue_that_is_shared_belongs_to_the_host_that_came_last() {
     assert_eq!(bytes.len(), 8);
     assert_share(*most, all, 500, 25);
 }
+
+#[test]
+fn a_flow_that_goes_and_comes_again_is_a_load_while_it_is_there() {
+    for mode in ["dual-srchost", "dual-dsthost", "triple-isolate"] {
+        for load in ["bulk", "active"] {
+            let words = format!("besteffort bandwidth 100mbit {mode} host-load {load}");
+            let mut driver = Driver::new(&words);
+            let hosts = |host, peer| match mode {
+                "dual-dsthost" => (peer, host),
+                _ => (host, peer),
+            };
+            let flows = [
+                flow(0, hosts(5_001, 1)),
+                flow(1, hosts(6_002, 2)),
+                flow(2, hosts(6_002, 3)),
+                flow(3, hosts(6_002, 4)),
+            ];
+            for shares in [
+                [500, 167, 167, 167],
+                [500, 250, 250, 0],
+                [500, 500, 0, 0],
+                [500, 167, 167, 167],
+                [0, 500, 500, 0],
+                [500, 0, 0, 500],
+            ] {
+                let stands = |index: usize| shares[index] > 0;
+                (0..4).filter(|index| stands(*index)).for_each(|n| driver.put_all(flows[n], 3));
+                let mut bytes = [0; 4];
+                // Those that have gone send their last packets first.
+                for round in 0..1_060 {
+                    let packet = driver.take().expect("packets wait");
+                    let index = flows.iter().position(|f| f.flow == packet.flow).expect("known");
+                    bytes[index] += if round < 60 { 0 } else { u64::from(packet.len) };
+                    if stands(index) {
+                        driver.put(flows[index]);
+                    }
+                }
+                for (part, share) in bytes.iter().zip(shares) {
+                    assert_share(*part, bytes.iter().sum(), share, 12);
+                }
+                // Enough of each: the next begin with as many.
+                while driver.cake.backlog().packets > 0 {
+                    driver.take();
+                }
+            }
+        }
+    }
+}

@@ -145,3 +145,27 @@ fn a_prefix_makes_one_host_of_five_addresses() {
         assert!(phone.abs_diff(expected) <= 6, "{phone} of 180 with prefix {prefix}");
     }
 }
+
+/// A queue is told for a flow that has one in use: it may be any of its set of eight.
+#[test]
+fn the_queue_of_a_packet_is_told_while_it_is_in_use() {
+    let mut driver = Driver::new("diffserv4 queues 64");
+    let of = |n: u64| with(packet(0, 500), |p| (p.flow, p.tos) = (5 + n * 64, 46 << 2));
+    assert_eq!(driver.cake.queue_of(&of(0)), None);
+    (0..3).for_each(|n| driver.put_all(of(n), 1));
+    // Voice is the fourth tin that is listed.
+    let queues = [0, 1, 2, 3].map(|n| driver.cake.queue_of(&of(n)));
+    assert_eq!(queues, [Some(3 * 64 + 5), Some(3 * 64 + 6), Some(3 * 64 + 7), None]);
+    assert_eq!(driver.cake.queue_of(&with(of(0), |p| p.tos = 0)), None);
+    let class = driver.cake.class(3 * 64 + 6).expect("a queue");
+    assert_eq!((class.is_used, class.is_sparse, class.backlog.packets), (true, true, 1));
+    let mut blind = Driver::new("besteffort flowblind");
+    assert_eq!(blind.cake.queue_of(&of(7)), Some(0));
+    blind.put(of(7));
+    assert_eq!(blind.cake.queue_of(&of(8)), Some(0));
+    // Addresses are combined bit by bit.
+    let mut hosts = Driver::new("besteffort hosts");
+    hosts.put(with(packet(0, 500), |p| (p.src_host, p.dst_host) = (3, 1)));
+    hosts.take();
+    assert_eq!(hosts.place().1, 2);
+}

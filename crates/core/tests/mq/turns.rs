@@ -2,12 +2,13 @@
 
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::cake::{DiffservMode, FlowMode, Member, Params};
-use simnel_core::qdisc::{build, Detail, Device, DropReason, Managed, PacketOwner};
+use simnel_core::qdisc::{build, Detail, Device, Discard, DropReason, Managed, PacketOwner};
 use simnel_core::random::Random;
 use simnel_core::sched::parallel::Timing;
 use simnel_core::{Packet, Qdisc, Rate, Span, Time};
 
-use crate::packet;
+use crate::run::FULL;
+use crate::{fill, packet};
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Bytes a second: 1 Gbit/s.
@@ -107,4 +108,151 @@ fn a_member_alone_is_a_cake() {
             }
         }
     }
+}
+
+fn full(flow: u64, host: u32, tos: u8) -> Packet {
+    let mut packet = packet(flow, host);
+    (packet.tos, packet.flags) = (tos, Flags::IPV4);
+    packet
+}
+
+/// Bytes of each DSCP that members send in so many microseconds from `now` on, asked each of them.
+fn sent(members: &mut [Member], now: Time, micros: u64) -> [u64; 64] {
+    let mut bytes = [0; 64];
+    for now in (0..micros).map(|n| now + Span::from_micros(n)) {
+        for member in members.iter_mut() {
+            let sent = member.dequeue(now, &mut Discard);
+            sent.into_iter().for_each(|p| bytes[usize::from(p.dscp())] += u64::from(p.len));
+        }
+    }
+    bytes
+}
+
+/// Two queues send in turn, each when the line is free, and nobody asks an empty one.
+#[test]
+fn members_are_due_when_the_line_is_free() {
+    let mut both = members(&params(RATE), 2);
+    assert_eq!((both[0].next_event(), both[1].next_event()), (None, None));
+    for (n, member) in both.iter_mut().enumerate() {
+        fill(member, 3, &packet(n as u64, n as u32), Time::ZERO);
+    }
+    let mut now = Time::ZERO;
+    for turn in 0..6 {
+        let member = &mut both[turn % 2];
+        // New flows may be two full packets early, and these are theirs.
+        let due = member.next_event().expect("packets wait");
+        assert!(due <= now, "{turn}: {due:?}");
+        assert!(member.dequeue(now, &mut Discard).is_some(), "{turn}");
+        now = Time(8 * u64::from(FULL) * (turn as u64 + 1));
+        let left = both[turn % 2].backlog().packets;
+        assert_eq!(left, 2 - turn as u32 / 2);
+    }
+    assert_eq!((both[0].next_event(), both[1].next_event()), (None, None));
+    // A queue of full packets of a flow that stands waits for its time.
+    fill(&mut both[0], 3, &packet(0, 0), now);
+    assert!(both[0].dequeue(now, &mut Discard).is_some());
+    assert!(both[0].dequeue(now, &mut Discard).is_none());
+    assert_eq!(both[0].next_event(), Some(now + Span(8 * u64::from(FULL))));
+    both[0].reset(&mut Discard);
+    assert_eq!((both[0].next_event(), both[0].backlog().packets), (None, 0));
+}
+
+/// Flows that are not a host's only one have a part of its weight, and a tin's hosts are its own.
+#[test]
+fn hosts_are_told_apart_in_every_tin() {
+    for dscp in [0, 8, 46] {
+        let settings = Params {
+            diffserv: DiffservMode::Diffserv3,
+            flow_mode: FlowMode::DualSrchost,
+            ..params(RATE)
+        };
+        let mut all = members(&settings, 2);
+        // Hosts whose places are the same; the first has flows in both queues, before the other.
+        let from = |flow, host: u32| {
+            let mut packet = full(flow, 0, dscp << 2);
+            packet.src_host = 1 | host << 10;
+            packet
+        };
+        (0..3).for_each(|flow| fill(&mut all[0], 300, &from(8 + flow, 0), Time::ZERO));
+        (0..3).for_each(|flow| fill(&mut all[1], 300, &from(24 + flow, 0), Time::ZERO));
+        sent(&mut all, Time::ZERO, 300);
+        fill(&mut all[0], 300, &from(16, 1), Time(300_000));
+        let mut bytes = [[0u64; 2]; 2];
+        for micros in 300..6_300 {
+            for (member, bytes) in all.iter_mut().zip(&mut bytes) {
+                let sent = member.dequeue(Time(micros * 1_000), &mut Discard);
+                sent.into_iter().for_each(|p| bytes[(p.src_host >> 10) as usize] += 1514);
+            }
+        }
+        let line = 6_000 * RATE / 1_000_000;
+        // The first queue's flows of that host have a quarter; those of the second another.
+        let [[first, other], [second, _]] = bytes;
+        let near = |bytes: u64, parts: u64| bytes.abs_diff(line * parts / 4) <= line / 12;
+        assert!(near(first, 1) && near(second, 1) && near(other, 2), "{dscp}: {bytes:?}");
+    }
+}
+
+/// A tin that had nothing to send has no claim on the time before.
+#[test]
+fn a_tin_that_was_idle_begins_at_its_threshold() {
+    let settings = Params { diffserv: DiffservMode::Diffserv3, ..params(RATE) };
+    let mut all = members(&settings, 2);
+    fill(&mut all[0], 1_000, &full(1, 1, 0), Time::ZERO);
+    fill(&mut all[1], 10, &full(2, 2, 46 << 2), Time::ZERO);
+    let now = Time(1_000_000_000);
+    sent(&mut all, Time::ZERO, 3_000);
+    fill(&mut all[1], 1_000, &full(2, 2, 46 << 2), now);
+    let bytes = sent(&mut all, now, 4_000);
+    // Voice has a quarter of the line while others want the rest.
+    let (voice, rest) = (bytes[46], bytes[0]);
+    assert!(voice.abs_diff(4_000 * 125 / 4) <= 4_000 * 125 / 12, "{voice} and {rest}");
+}
+
+/// The others have the line as soon as a queue is gone, and owe nothing for it.
+#[test]
+fn a_queue_that_is_gone_is_not_waited_for() {
+    let mut all = members(&params(RATE), 2);
+    for (n, member) in all.iter_mut().enumerate() {
+        fill(member, 400, &packet(n as u64, n as u32), Time::ZERO);
+    }
+    sent(&mut all, Time::ZERO, 100);
+    // The first one's device stands still: the second is ahead soon.
+    let [_, second] = &mut all[..] else { panic!() };
+    let asked = |n: u64| Time(100_000 + n * 20_000);
+    let waits = (1..15).find(|n| sent(std::slice::from_mut(second), asked(*n), 20)[0] == 0);
+    let waits = waits.expect("it waits within 300 us, of which nobody is absent yet");
+    drop(all.remove(0));
+    let bytes = sent(&mut all, asked(waits + 1), 50)[0];
+    assert!(bytes >= 50 * 125, "{bytes}");
+}
+
+/// Marks, drops and classes are told as those of a cake are.
+#[test]
+fn a_member_tells_of_marks_and_flows() {
+    let mut member = members(&params(1_250_000), 1).remove(0);
+    let marked = full(1, 1, 2);
+    fill(&mut member, 90, &marked, Time::ZERO);
+    fill(&mut member, 90, &packet(2, 2), Time::ZERO);
+    let (mut now, mut lost, mut marks) = (Time::ZERO, Lost::default(), 0);
+    for _ in 0..110 {
+        let sent = next(&mut member, &mut now, &mut lost).expect("packets wait");
+        marks += u64::from(sent.flags.has(Flags::MARKED));
+    }
+    let dropped = member.snapshot().totals.dropped[DropReason::Congested as usize];
+    assert!(marks > 1 && dropped > 1, "{marks} and {dropped}");
+    assert_eq!((member.marked(), lost.0.len() as u64), (marks, dropped));
+    let queue = member.queue_of(&marked).expect("in use");
+    assert_eq!(queue, 1);
+    let class = member.class(queue).expect("a flow");
+    assert!(class.is_used && !class.is_sparse && class.count > 0, "{class:?}");
+    assert_eq!(
+        (member.class(3).map(|class| class.is_used), member.class(4_096)),
+        (Some(false), None)
+    );
+    assert!(member.placement() == Some((0, 1)) || member.placement() == Some((0, 2)));
+    member.reset(&mut lost);
+    assert_eq!(
+        (member.backlog().packets, member.next_event(), member.queue_of(&marked)),
+        (0, None, None)
+    );
 }

@@ -117,4 +117,26 @@ mod tests {
             assert_eq!(at(600, 0).0.is_none(), pauses);
         }
     }
+
+    /// A gap that is longer than usual ends a window: its bytes by its time are a bandwidth, which
+    /// the estimate follows by a quarter upwards and by a 256th downwards.
+    #[test]
+    fn an_estimate_follows_each_window() {
+        for arithmetic in [Arithmetic::Exact, Arithmetic::LINUX] {
+            let mut autorate = Autorate::new(Rate(256_000));
+            let at = |autorate: &mut Autorate, ms, bytes| {
+                autorate.arrival(bytes, 0, Time::ZERO + Span::from_millis(ms), arithmetic);
+                autorate.capacity().0
+            };
+            // 1,000 bytes in 10 ms.
+            assert_eq!(at(&mut autorate, 10, 1_000), 256_000 - 1_000 + 100_000 / 256);
+            let before = autorate.capacity().0;
+            assert_eq!(at(&mut autorate, 11, 1_000), before, "within a window");
+            // 2,000 in 21 ms.
+            let lower = before - before / 256 + 95_238 / 256;
+            assert_eq!(at(&mut autorate, 31, 1_000), lower);
+            // A million in 20 ms.
+            assert_eq!(at(&mut autorate, 51, 1_000_000), lower - lower / 4 + 50_000_000 / 4);
+        }
+    }
 }

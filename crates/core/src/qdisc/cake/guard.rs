@@ -478,6 +478,7 @@ fn next_of(queues: &[Flow]) -> impl Fn(u32) -> Option<u32> + Copy + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arena::List;
 
     fn guard(flow_mode: FlowMode, host_guard: HostGuard) -> Option<Box<Guard>> {
         let params = Params { flow_mode, host_guard, queues: 8, ..Params::default() };
@@ -553,6 +554,18 @@ mod tests {
         let backlog = |guard: &Guard, host: usize| guard.groups[host].backlog;
         assert_eq!((backlog(&guard, 3), backlog(&guard, 5)), (900, 600));
         put(&mut guard, &mut flows, 1, 3, 100);
+        assert_eq!(found(&mut guard, &flows), Some(1));
+        // Where the longest has sent all, any other of that host that has packets.
+        let queues = &mut flows.queues;
+        [2, 4, 1].iter().for_each(|index| guard.groups[3].flows.enter(queues, *index, 1514));
+        flows.queues[2].hosts = [3, 0];
+        let all = core::mem::take(&mut flows.queues[1].packets);
+        assert_eq!(found(&mut guard, &flows), Some(2), "not one of another host");
+        flows.queues[2].packets = List::EMPTY;
+        assert_eq!(found(&mut guard, &flows), Some(4), "the first one with packets");
+        flows.queues[4].packets = List::EMPTY;
+        assert_eq!(found(&mut guard, &flows), None);
+        flows.queues[1].packets = all;
         assert_eq!(found(&mut guard, &flows), Some(1));
         guard.clear();
         assert_eq!((guard.heaviest, backlog(&guard, 3)), (0, 0));

@@ -162,4 +162,44 @@ mod tests {
         // The other end has loads of its own.
         assert_eq!(hosts.find(0, End::Destination, 3 + 64), 3);
     }
+
+    /// A host is in use while a flow counts there, at each end for itself.
+    #[test]
+    fn hosts_with_flows_are_counted_with_and_without_a_newcomer() {
+        use End::{Destination, Source};
+        let mut hosts = Hosts::new(2, 64).unwrap();
+        let base = 64;
+        assert_eq!((hosts.in_use(), hosts.in_use_with(base, Source, 5)), ([0, 0], 1));
+        let flow = |hosts: &mut Hosts, end, hash| {
+            let place = hosts.find(base, end, hash);
+            hosts.count(base, end, place);
+            place
+        };
+        let five = flow(&mut hosts, Source, 5);
+        flow(&mut hosts, Source, 5);
+        let other = flow(&mut hosts, Source, 5 + 64);
+        flow(&mut hosts, Destination, 9);
+        assert_eq!((hosts.in_use(), hosts.load(base, Source, five)), ([2, 1], 2));
+        for (end, hash, with) in [
+            (Source, 5, 2),
+            (Source, 5 + 64, 2),
+            (Source, 5 + 128, 3),
+            (Source, 9, 3),
+            (Destination, 9, 1),
+            (Destination, 5, 2),
+        ] {
+            assert_eq!(hosts.in_use_with(base, end, hash), with, "{end:?} {hash}");
+        }
+        // Another tin has hosts of its own.
+        assert_eq!(hosts.in_use_with(0, Source, 5), 3);
+        hosts.discount(base, Source, five);
+        assert_eq!((hosts.in_use(), hosts.in_use_with(base, Source, 5)), ([2, 1], 2));
+        hosts.discount(base, Source, five);
+        // Its tag is still there, but no flow.
+        assert_eq!((hosts.in_use(), hosts.in_use_with(base, Source, 5)), ([1, 1], 2));
+        hosts.discount(base, Source, other);
+        assert_eq!(hosts.in_use(), [0, 1]);
+        hosts.clear();
+        assert_eq!((hosts.in_use(), hosts.in_use_with(base, Destination, 9)), ([0, 0], 1));
+    }
 }

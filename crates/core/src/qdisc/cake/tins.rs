@@ -605,3 +605,29 @@ impl Quanta<Flow> for TinQuanta<'_> {
         u64::from(self.flow_quantum * part(self.base, flow, self.hosts))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::DiffservMode;
+    use super::*;
+
+    #[test]
+    fn the_highest_tin_on_schedule_goes_or_the_one_that_is_due_first() {
+        let params = Params { diffserv: DiffservMode::Diffserv4, queues: 8, ..Params::default() };
+        let (flows, hosts) = (Flows::new(4, 8).unwrap(), Hosts::new(4, 8).unwrap());
+        let mut tins = Tins::new(&params, flows, hosts, None);
+        for (active, due, tin) in [
+            (0, [0, 0, 0, 0], None),
+            (0b0100, [9, 9, 99, 9], Some(2)),
+            (0b1111, [5, 5, 10, 11], Some(2)),
+            (0b0011, [5, 5, 9, 9], Some(1)),
+            (0b1011, [30, 20, 9, 25], Some(1)),
+            (0b1001, [20, 11, 11, 20], Some(3)),
+            (0b1001, [20, 11, 11, 21], Some(0)),
+        ] {
+            tins.active = active;
+            tins.iter_mut().zip(due).for_each(|(tin, due)| tin.time_next = Time(due));
+            assert_eq!(tins.choose_by_schedule(Time(10)), tin, "{active:04b} {due:?}");
+        }
+    }
+}
