@@ -174,8 +174,10 @@ fn a_flow_that_goes_and_comes_again_is_a_load_while_it_is_there() {
         for load in ["bulk", "active"] {
             let words = format!("besteffort bandwidth 100mbit {mode} host-load {load}");
             let mut driver = Driver::new(&words);
+            // Their one peer counts where both ends do only.
             let hosts = |host, peer| match mode {
-                "dual-dsthost" => (peer, host),
+                "dual-dsthost" => (9, host),
+                "dual-srchost" => (host, 9),
                 _ => (host, peer),
             };
             let flows = [

@@ -5,7 +5,7 @@ use simnel_core::qdisc::DropReason;
 use simnel_core::wire::AckView;
 use simnel_core::{Span, Time};
 
-use crate::driver::{packet, Driver};
+use crate::driver::{packet, with, Driver};
 
 /// Twice the rate of 8 Mbit/s (a byte a microsecond) arrives for `seconds`, of flows that do not
 /// listen. Bytes sent and bytes dropped in the last half.
@@ -156,4 +156,23 @@ fn a_turn_whose_packets_are_gone_is_over() {
     assert!(driver.take_now().is_some());
     let next = driver.cake.next_event();
     assert!(next > Some(driver.now) && driver.take_now().is_none(), "{next:?}");
+}
+
+/// A flow whose packets are dropped has had that part of its share: one that is marked instead, and
+/// heeds it as little, gets more through, and both use the line equally.
+#[test]
+fn drops_are_paid_by_the_flow_that_lost() {
+    let mut driver = Driver::new("besteffort bandwidth 8mbit ingress memlimit 30mb");
+    let flows = [packet(1, 1000), with(packet(2, 1000), |p| p.tos = 2)];
+    let mut used = [0u64; 2];
+    let index = |packet: &simnel_core::Packet| usize::from(packet.flow == flows[1].flow);
+    flows.iter().for_each(|flow| driver.put_all(*flow, 3_000));
+    for _ in 0..2_000 {
+        used[index(&driver.take().expect("packets wait"))] += 1;
+    }
+    let dropped = driver.owner.dropped.iter().filter(|(packet, _)| index(packet) == 0).count();
+    assert_eq!(driver.owner.dropped.len(), dropped);
+    assert!(dropped > 100, "{dropped}");
+    let all = used[0] + dropped as u64;
+    assert!(all.abs_diff(used[1]) <= 4, "{} sent and {dropped} lost beside {}", used[0], used[1]);
 }

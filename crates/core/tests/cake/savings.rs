@@ -2,7 +2,7 @@
 
 use simnel_core::Span;
 
-use crate::driver::{packet, Driver};
+use crate::driver::{packet, with, Driver};
 
 /// Numbers of the flows of the next `count` packets.
 fn order(driver: &mut Driver, count: usize) -> Vec<u32> {
@@ -72,4 +72,52 @@ fn an_overflow_leaves_the_lists_in_order() {
     }
     while driver.take().is_some() {}
     assert_eq!((driver.tin(0).sparse_flows, driver.tin(0).bulk_flows), (0, 0));
+}
+
+/// After a reset as well.
+#[test]
+fn a_reset_leaves_all_queues_with_full_savings() {
+    let mut driver = Driver::new("diffserv3 flows savings 6kb");
+    driver.put_all(packet(1, 1514), 9);
+    order(&mut driver, 7);
+    driver.cake.reset(&mut driver.owner);
+    driver.put_all(packet(9, 1514), 12);
+    assert_eq!(order(&mut driver, 5), [9; 5]);
+    driver.put_all(packet(1, 1514), 5);
+    assert_eq!(order(&mut driver, 4), [1; 4]);
+}
+
+/// A host has its place while a flow of it has packets: another one may have taken it since.
+#[test]
+fn a_flow_that_was_empty_finds_its_host_again() {
+    let mut driver = Driver::new("besteffort dual-srchost savings 0 bandwidth 100mbit");
+    let of = |flow, host| with(packet(flow, 1514), |p| p.src_host = host);
+    let flows = [of(1, 1), of(2, 1 + 1024), of(3, 3)];
+    // The first host comes and goes; the second one has the same home.
+    driver.put_all(flows[0], 2);
+    order(&mut driver, 2);
+    [flows[1], flows[0], flows[2]].iter().for_each(|flow| driver.put_all(*flow, 3));
+    let mut sent = [0u32; 3];
+    for _ in 0..600 {
+        let flow = order(&mut driver, 1)[0];
+        sent[flow as usize - 1] += 1;
+        driver.put(flows[flow as usize - 1]);
+    }
+    assert!(sent.iter().all(|sent| sent.abs_diff(200) <= 3), "{sent:?}");
+}
+
+#[test]
+fn blue_wakes_and_rests_where_queues_save() {
+    let mut driver = Driver::new("besteffort bandwidth 80mbit memlimit 23040b savings 3kb");
+    driver.put_all(packet(1, 1514), 12);
+    assert_eq!(driver.tin(0).unresponsive_flows, 1);
+    // Its probability is 1/256: sixteen empty queues, each a target after the last step.
+    for step in 0..16 {
+        driver.take_all();
+        driver.wait(Span::from_millis(6));
+        driver.put(packet(1, 1514));
+        assert_eq!(driver.tin(0).unresponsive_flows, 1, "{step}");
+    }
+    driver.take_all();
+    assert_eq!(driver.tin(0).unresponsive_flows, 0);
 }

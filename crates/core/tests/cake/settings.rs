@@ -202,6 +202,7 @@ fn impossible_settings_change_nothing() {
         (wrong(|p| p.framing.overhead = 300), "overhead"),
         (wrong(|p| p.framing.mpu = 300), "mpu"),
         (wrong(|p| p.rtt = Span::ZERO), "rtt"),
+        (wrong(|p| p.target = Span::ZERO), "rtt"),
     ] {
         match driver.cake.configure(&config, driver.now, &mut driver.owner) {
             Err(ConfigError::OutOfRange { option: named, .. }) => assert_eq!(named, option),

@@ -1,9 +1,10 @@
 //! Every number of `tc -s` moves when it should, by as much as it should (facts A.13).
 
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::DropReason;
+use simnel_core::qdisc::cake::{Stats, TinStats};
+use simnel_core::qdisc::{self, Config, Detail, DropReason};
 use simnel_core::wire::AckView;
-use simnel_core::Span;
+use simnel_core::{Rate, Span};
 
 use crate::driver::{packet, with, Driver};
 
@@ -131,4 +132,111 @@ fn a_reset_empties_the_queue_and_keeps_the_counters() {
     // It works as new, and owes nothing.
     driver.put(packet(1, 1514));
     assert!(driver.take_now().is_some());
+}
+
+/// Counts of parallel queues add up; of delays and sizes the extremes stay.
+#[test]
+fn statistics_of_parallel_queues_are_joined() {
+    let tin = |n: u32| TinStats {
+        sent_bytes: (n * 1_000).into(),
+        sent_packets: (n * 3).into(),
+        backlog_bytes: (n * 50).into(),
+        peak_delay: Span(u64::from(n) * 70),
+        avg_delay: Span(u64::from(n) * 7),
+        base_delay: Span(u64::from(n)),
+        way_direct_hits: n,
+        way_indirect_hits: 10 * n,
+        way_misses: 100 * n,
+        way_collisions: 2 * n,
+        drops: 4 * n,
+        ecn_mark: 5 * n,
+        ack_drops: 6 * n,
+        sparse_flows: n as u16,
+        bulk_flows: 2 * n as u16,
+        unresponsive_flows: 3 * n as u16,
+        max_pkt_len: 500 * n as u16,
+        ..TinStats::default()
+    };
+    let of = |n: u32, sizes: (u16, u16)| Stats {
+        memory_used: n,
+        memory_limit: 100,
+        overruns: n,
+        min_network_size: sizes.0,
+        max_network_size: sizes.1,
+        min_adj_size: sizes.0 + 1,
+        max_adj_size: sizes.1 + 1,
+        avg_hdr_offset: n as u16,
+        tin_count: 1,
+        tins: [tin(n); 8],
+        ..Stats::default()
+    };
+    let mut all = of(1, (60, 1400));
+    all.join(&of(2, (70, 1500)));
+    let mut tins = [tin(3); 8];
+    for joined in &mut tins {
+        (joined.peak_delay, joined.avg_delay, joined.base_delay) = (Span(140), Span(14), Span(2));
+        joined.max_pkt_len = 1_000;
+    }
+    let avg_hdr_offset = 2;
+    let memory_limit = 200;
+    assert_eq!(all, Stats { memory_limit, avg_hdr_offset, tins, ..of(3, (60, 1500)) });
+}
+
+#[test]
+fn overruns_are_shown_where_there_are_any() {
+    let mut driver = Driver::new("memlimit 5kb");
+    driver.put_all(packet(1, 1514), 9);
+    assert!(driver.drops(DropReason::Overlimit) > 0);
+    for overruns in [0, 7] {
+        let mut snapshot = driver.cake.snapshot();
+        let Detail::Cake(stats) = &mut snapshot.detail else { panic!() };
+        // Room was made each time.
+        assert_eq!(stats.overruns, 0);
+        stats.overruns = overruns;
+        let (mut text, mut json) = (String::new(), String::new());
+        qdisc::show_own(&snapshot, &mut text).unwrap();
+        qdisc::show_own_json(&snapshot, &mut json).unwrap();
+        assert_eq!(text.contains(" memory overruns: 7\n"), overruns == 7, "{text}");
+        assert_eq!(json.contains(r#""memory_overruns":7,"#), overruns == 7, "{json}");
+        assert!(overruns == 7 || !(text + &json).contains("overruns"));
+    }
+}
+
+/// Books of tins and packets agree whatever becomes of these.
+#[test]
+fn the_backlogs_of_tins_are_those_of_their_packets() {
+    let mut driver = Driver::new("diffserv4 bandwidth 8mbit memlimit 23040b");
+    for n in 0..60 {
+        driver.put(with(packet(n % 7, 600 + n), |p| p.tos = [0, 8, 34, 46][n as usize % 4] << 2));
+        if n % 3 == 0 {
+            driver.wait(Span::from_millis(3));
+            driver.take_now();
+        }
+        let in_tins: u64 = driver.stats().tins.iter().map(|tin| tin.backlog_bytes).sum();
+        assert_eq!(in_tins, driver.cake.backlog().bytes, "packet {n}");
+    }
+    assert!(driver.drops(DropReason::Overlimit) > 10);
+}
+
+#[test]
+fn questions_about_settings_are_answered() {
+    let config = |words: &str| qdisc::parse(&format!("cake {words}")).unwrap();
+    let autorate = config("bandwidth 1mbit autorate-ingress ack-filter");
+    let rated = autorate.with_rate(Rate(777), |_| 0).expect("a rate");
+    let Config::Cake(params) = rated else { panic!() };
+    // A rate that is set is not estimated.
+    assert_eq!((params.bandwidth, params.autorate_ingress), (Rate(777), false));
+    for (words, wants) in [("", false), ("ack-filter", true), ("ack-filter-aggressive", true)] {
+        assert_eq!(config(words).wants_acks(), wants, "{words}");
+    }
+    for (word, expected) in [
+        ("0x", "cannot be used"),
+        ("09", "cannot be used"),
+        ("0x+f", "cannot be used"),
+        ("0x1ffffffff", "out of range"),
+        ("", "must be followed"),
+    ] {
+        let error = qdisc::parse(&format!("cake fwmark {word}")).unwrap_err().to_string();
+        assert!(error.contains(expected), "{word}: {error}");
+    }
 }

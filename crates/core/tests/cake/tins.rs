@@ -109,6 +109,10 @@ fn a_firewall_mark_overrides_the_code_point() {
             }
         }
     }
+    // A class that is as large as the mask changes nothing.
+    let mut driver = Driver::new("diffserv4 fwmark 0xff");
+    let marked = with(packet(1, 100), |p| (p.mark, p.class, p.tos) = (4, 0xff, 0));
+    assert_eq!(tin_for(&mut driver, marked), 3);
     // Without a mask, marks are somebody else's.
     let mut driver = Driver::new("diffserv4");
     assert_eq!(tin_for(&mut driver, with(packet(1, 100), |p| p.mark = 4)), 0);

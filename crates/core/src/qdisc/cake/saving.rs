@@ -53,7 +53,7 @@ impl Tins {
         packet: &Packet,
         adj_len: u32,
     ) {
-        if self.rule.isolates_hosts() || self.guard.is_some() {
+        if self.rule.isolates_hosts() {
             // While the queue was empty its hosts may have been forgotten.
             self.assign_hosts(tin_index, flow_index, packet);
         }
