@@ -135,6 +135,26 @@ mod tests {
     use crate::time::Time;
     use std::vec::Vec;
 
+    /// Winners alone, in pairs and at both ends; whoever asks starts there, around, and behind.
+    #[test]
+    fn a_tournament_finds_the_first_winner_from_anywhere() {
+        let queues = 1_025;
+        let mut store: Store = Store::new(10, Memory::Reserved).unwrap();
+        let (mut one, none) = (Queue::default(), Queue::default());
+        store.insert(&mut one, &Packet::new(0, 500), Time::ZERO);
+        for winners in [&[0][..], &[1_024], &[7, 8], &[0, 511, 512, 1_024], &[255, 1_023]] {
+            let mut longest = Longest::of(queues).unwrap();
+            let all = |index| Some(if winners.contains(&index) { &one } else { &none });
+            (0..queues).for_each(|index| longest.changed(index, all));
+            for start in [0, 1, 6, 7, 8, 9, 254, 255, 256, 510, 511, 512, 513, 1_023, 1_024] {
+                let behind = winners.iter().find(|winner| **winner >= start);
+                let found = longest.from(start, all);
+                assert_eq!(found, behind.or(winners.first()).copied(), "{winners:?} {start}");
+            }
+        }
+        assert_eq!((Longest::of(1_024).unwrap().cost(), Longest::searched(5_000).cost()), (0, 0));
+    }
+
     #[test]
     fn a_tournament_finds_what_a_search_finds() {
         for queues in [1_025, 1_500, 4_096] {
@@ -144,7 +164,7 @@ mod tests {
             let mut longest = Longest::of(queues).unwrap();
             let search = Longest { queues, tree: None };
             assert!(longest.tree.is_some());
-            for _ in 0..4_000 {
+            for _ in 0..500 {
                 let index = random.below(queues);
                 let queue = &mut all[index as usize];
                 if random.below(3) > 0 {
@@ -160,8 +180,14 @@ mod tests {
             }
             crate::steps::take();
             longest.changed(7, |_| all.get(7));
+            // A tree of 2,048 or 4,096 leaves; each level at most once, and as far as it changes.
+            let levels = if queues > 2_048 { 12 } else { 11 };
+            assert_eq!(u64::from(longest.cost()), levels + 1);
+            assert!(crate::steps::take() <= levels);
             longest.from(7, |n| all.get(n as usize));
             assert!(crate::steps::take() < 64);
+            longest.clear();
+            assert_eq!(longest.from(7, |n| all.get(n as usize)), None);
         }
     }
 }

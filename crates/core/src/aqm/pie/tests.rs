@@ -356,3 +356,35 @@ fn many_updates_at_once_are_as_many_single_ones() {
         assert_eq!(single, all, "{begin:?} {law:?} {rounds} rounds");
     }
 }
+
+#[test]
+fn a_queue_of_other_updates_is_a_new_one_but_for_their_number() {
+    assert_eq!(PieState::after(7), PieState { updates: 7, ..PieState::NEW });
+    // Nor do quiet periods forget delays and updates.
+    let law = law(&PieParams { dq_rate_estimator: true, ..PieParams::default() });
+    let mut pie = PieState { updates: 7, qdelay: 3, avg_dq_rate: 100_000, ..queue(0) };
+    pie.update(&law, 50);
+    assert_eq!((pie.updates, pie.burst_time), (7, MAX_BURST));
+    assert_eq!((pie.qdelay, pie.qdelay_old), ((50 << RATE_SHIFT) / 100_000, 3));
+}
+
+/// Between two updates the probability moves by the same as long as it stays in its decade.
+#[test]
+fn strides_end_where_a_decade_does() {
+    let law = law(&PieParams::default());
+    for (prob, length, rises) in
+        [(MAX_PROB / 2_000, 1, true), (MAX_PROB / 900, 1, false), (MAX_PROB / 20, 1_000, false)]
+    {
+        let length = MAX_PROB / 1_000_000 * length;
+        let mut pie = queue(prob);
+        let before = if rises { prob - length } else { prob + length };
+        let times = pie.stride(&law, before, u32::MAX);
+        let tuning = |prob| queue(prob).tuning();
+        assert_eq!(tuning(pie.prob), tuning(prob), "{prob}");
+        let next = if rises { pie.prob + 2 * length } else { pie.prob - 2 * length };
+        assert_ne!(tuning(next), tuning(prob), "{prob}");
+        assert_eq!(pie.prob.abs_diff(prob), u64::from(times) * length, "{prob}");
+        let mut few = queue(prob);
+        assert_eq!((few.stride(&law, before, 3), few.prob.abs_diff(prob)), (3, 3 * length));
+    }
+}

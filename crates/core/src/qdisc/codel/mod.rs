@@ -118,3 +118,51 @@ impl Aqm for Controlled {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::{show_own, Discard, Managed, Qdisc, Snapshot};
+    use std::string::String;
+
+    /// A packet a millisecond more than leaves; an empty queue then.
+    #[test]
+    fn marks_of_both_kinds_are_marks() {
+        let ms = |ms| Time::ZERO + crate::time::Span::from_millis(ms);
+        for (ecn, ce_threshold) in [(true, None), (false, Some(ms(1).since(Time::ZERO)))] {
+            let mut params = Params::default();
+            params.aqm.ecn = ecn;
+            if let Some(threshold) = ce_threshold {
+                params.aqm.ce_threshold = Some(threshold);
+            }
+            let mut codel = Codel::new(&params, &Device::default()).unwrap();
+            for n in 0..500 {
+                let mut packet = Packet::new(n, 1000);
+                (packet.flags, packet.tos) = (crate::packet::Flags::IPV4, 2);
+                (0..2).for_each(|_| codel.enqueue(&packet, ms(n), &mut Discard));
+                codel.dequeue(ms(n), &mut Discard);
+            }
+            let Snapshot { totals, detail: Detail::Codel(stats), .. } = codel.snapshot() else {
+                panic!()
+            };
+            assert_eq!((stats.ecn_mark > 0, stats.ce_mark > 0), (ecn, ce_threshold.is_some()));
+            assert_eq!(totals.marked, u64::from(stats.ecn_mark + stats.ce_mark));
+        }
+    }
+
+    #[test]
+    fn a_signal_that_is_overdue_is_shown_with_its_sign() {
+        let mut codel = Codel::new(&Params::default(), &Device::default()).unwrap();
+        let mut shown = |drop_next_us| {
+            let Snapshot { detail: Detail::Codel(stats), .. } = codel.snapshot() else { panic!() };
+            let detail = Detail::Codel(Stats { drop_next_us, dropping: true, ..stats });
+            let mut text = String::new();
+            show_own(&Snapshot { detail, ..codel.snapshot() }, &mut text).unwrap();
+            codel.reset(&mut Discard);
+            text
+        };
+        for (us, text) in [(0, "drop_next 0us"), (7, "drop_next 7us"), (-7, "drop_next -7us")] {
+            assert!(shown(us).contains(text), "{}", shown(us));
+        }
+    }
+}

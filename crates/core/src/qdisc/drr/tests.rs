@@ -334,3 +334,40 @@ fn a_class_means_nothing_to_what_stands_below() {
     let order: Vec<_> = (0..4).filter_map(|_| next(&mut qdisc, Time(1))).collect();
     assert_eq!(order, [1, 4, 2, 3]);
 }
+
+#[test]
+fn settings_out_of_range_are_refused() {
+    let params = |change: fn(&mut Params)| {
+        let Ok(Config::Drr(mut params)) = qdisc::parse("drr class 1:10") else { panic!() };
+        change(&mut params);
+        Drr::new(&params, &Device::default()).is_ok()
+    };
+    for (change, is_fit) in [
+        ((|_| ()) as fn(&mut Params), true),
+        (|params| params.queues = 8, true),
+        (|params| params.queues = 4, false),
+        (|params| params.queues = 24, false),
+        (|params| params.queues = 65_536, true),
+        (|params| params.queues = 131_072, false),
+        (|params| params.buffer = 1, true),
+        (|params| params.buffer = 0, false),
+        (|params| params.quantum = Some(0), false),
+        (|params| params.classes[0].weight = 0, false),
+        (|params| params.classes[0].quantum = Some(0), false),
+    ] {
+        assert_eq!(params(change), is_fit);
+    }
+}
+
+#[test]
+fn bytes_sent_are_those_of_the_packets_with_any_form() {
+    for words in ["drr", "drr class 1:10", "drr class 1:10 codel", "drr savings 9kb class 1:10"] {
+        let mut qdisc = drr(words);
+        for n in 0..9 {
+            qdisc.enqueue(&of_class(n, 0x10, 100 + n as u32), Time(0), &mut Discard);
+        }
+        while next(&mut qdisc, Time(0)).is_some() {}
+        let totals = qdisc.snapshot().totals;
+        assert_eq!((totals.sent_packets, totals.sent_bytes), (9, 936), "{words}");
+    }
+}

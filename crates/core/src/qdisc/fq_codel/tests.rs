@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::qdisc::{Config, Discard, DropReason, Managed, PacketOwner, Qdisc};
+use crate::time::Span;
 use std::vec::Vec;
 
 /// A packet of `flow`, which is also the number of its queue.
@@ -236,4 +237,52 @@ fn a_class_names_a_queue_whatever_the_flow() {
         let packet = Packet { class, ..packet(1, 5, 100) };
         assert_eq!(qdisc.queue_of(&packet), Some(queue), "{class:x}");
     }
+}
+
+#[test]
+fn a_class_tells_what_its_queue_has_learnt() {
+    let mut qdisc = fq_codel(|_| {});
+    // Flow 5 stands, flow 6 comes and goes.
+    for ms in 0..2_000u64 {
+        let now = Time::ZERO + Span::from_millis(ms);
+        (0..2).for_each(|n| qdisc.enqueue(&packet(n, 5, 1000), now, &mut Discard));
+        if ms % 10 == 0 {
+            qdisc.enqueue(&packet(9, 6, 500), now, &mut Discard);
+        }
+        qdisc.dequeue(now, &mut Discard);
+    }
+    let standing = qdisc.class(5).unwrap();
+    assert!(standing.count > 5 && standing.lastcount > 0, "{standing:?}");
+    assert!(standing.drop_next.is_some() && !standing.is_sparse, "{standing:?}");
+    let now = Time::ZERO + Span::from_secs(2);
+    qdisc.enqueue(&packet(9, 7, 500), now, &mut Discard);
+    let fresh = qdisc.class(7).unwrap();
+    assert_eq!((fresh.count, fresh.drop_next, fresh.is_sparse), (0, None, true));
+    assert_eq!(fresh.deficit, 1514);
+    while qdisc.dequeue(now, &mut Discard).is_some() {}
+    assert_eq!(qdisc.class(5).unwrap().drop_next, None);
+}
+
+/// Settings that leave the number of queues and savings alone leave turns alone.
+#[test]
+fn queues_are_sorted_anew_where_their_number_changes() {
+    for (flows, savings, keeps) in
+        [(1024, None, true), (512, None, false), (1024, Some(9_000), false)]
+    {
+        let mut qdisc = fq_codel(|_| {});
+        (0..4).for_each(|n| qdisc.enqueue(&packet(n, 5, 1000), Time(n), &mut Discard));
+        assert!((0..2).all(|n| qdisc.dequeue(Time(n), &mut Discard).is_some()));
+        let mut params = Params::default();
+        (params.queues.flows, params.queues.savings) = (flows, savings);
+        params.queues.limit = 5_000;
+        qdisc.configure(&Config::FqCodel(params), Time(9), &mut Discard).unwrap();
+        let queue = qdisc.queue_of(&packet(0, 5, 0)).unwrap();
+        let class = qdisc.class(queue).unwrap();
+        assert_eq!((class.backlog.packets, qdisc.backlog().packets), (2, 2), "{flows}");
+        // It has sent 2,000 bytes of its first 1,514.
+        assert_eq!(class.deficit == 1514 - 2000, keeps, "{flows} {savings:?}: {class:?}");
+    }
+    let mut none = Params::default();
+    none.queues.limit = 0;
+    assert!(FqCodel::new(&none, &Device::default()).is_err());
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::packet::Flags;
-use crate::qdisc::{Discard, DropReason, Managed, Qdisc};
+use crate::qdisc::{netlink, Backlog, Discard, DropReason, Managed, Qdisc, Snapshot};
 use crate::time::Span;
 
 fn fq_pie(change: impl FnOnce(&mut Params)) -> FqPie {
@@ -151,7 +151,7 @@ fn updates_in_one_go_are_those_that_were_due() {
     let config = crate::qdisc::Config::FqPie(Params::default());
     let mut random = Random::new(3);
     let mut now = Time::ZERO;
-    for n in 0..60_000u64 {
+    for n in 0..20_000u64 {
         now += Span(u64::from(random.below(2_000_000)));
         let packet = packet(u64::from(random.below(5)), 0);
         let mut left = [(0, 0); 2];
@@ -169,4 +169,46 @@ fn updates_in_one_go_are_those_that_were_due() {
         eager.configure(&config, now, &mut Discard).unwrap();
     }
     assert!(lazy.snapshot().totals.drops() > 100);
+}
+
+#[test]
+fn a_flow_is_woken_up_by_a_third_of_its_share_of_the_limit() {
+    let device = Device { mtu: 1_000, ..Device::default() };
+    let mut params = Params::default();
+    (params.queues.limit, params.queues.flows) = (600, 20);
+    params.aqm.on_off = true;
+    let same = Law::new(&params.aqm, 1_000, 30_000, device.arithmetic);
+    assert_eq!(law(&params, &device), same);
+    assert_eq!(Controlled::new(&params, &device).unwrap().law, same);
+}
+
+#[test]
+fn arrivals_departures_and_losses_are_counted() {
+    let mut params = Params::default();
+    params.queues.memory_limit = 10_000;
+    let mut pie = Controlled::new(&params, &Device::default()).unwrap();
+    let mut state = pie.state();
+    let packet = packet(1, 0);
+    // What the packet itself takes is not yet too much.
+    let full = 10_000 + u64::from(packet.truesize);
+    for (memory, overmemory) in [(0, 0), (full, 0), (full + 1, 1)] {
+        assert_eq!(pie.arrives(&mut state, &packet, 0, memory), Verdict::Pass);
+        assert_eq!(pie.stats.overmemory, overmemory, "{memory}");
+    }
+    pie.overflowed(&mut state, Loss { packets: 5, memory: false });
+    pie.refused(&mut state, 0);
+    let Stats { pkts_in, dropped, overlimit, .. } = pie.stats;
+    assert_eq!((pkts_in, dropped, overlimit), (3, 6, 1));
+    let lists = Lists { new_flow_count: 7, new: 8, old: 9, memory: 10, memory_limit: 10_000 };
+    let mut totals = Totals::default();
+    let Detail::FqPie(stats) = pie.statistics(&lists, &mut totals) else { panic!() };
+    let lists = (stats.new_flow_count, stats.new_flows_len, stats.old_flows_len);
+    assert_eq!((lists, stats.memory_used), ((7, 8, 9), 10));
+    let mut room = [0; 64];
+    let snapshot = Snapshot { totals, backlog: Backlog::default(), detail: Detail::FqPie(stats) };
+    let len = netlink::write_statistics(&snapshot, &mut room).unwrap();
+    let words: std::vec::Vec<u32> =
+        room[..len].chunks(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect();
+    // struct tc_fq_pie_xstats.
+    assert_eq!(words, [3, 6, 1, 1, 0, 7, 8, 9, 10]);
 }

@@ -226,6 +226,48 @@ mod tests {
         assert_eq!((after.probability, after.delay), (0, Span::ZERO));
     }
 
+    /// The clock is looked at before anything leaves or is lent, and the queue's length remembered
+    /// after it.
+    #[test]
+    fn updates_see_the_queue_that_was_left_behind() {
+        let device = Device::default();
+        for (estimator, at, passes) in [(false, 1, true), (true, 1, false), (false, 500, false)] {
+            let aqm = PieParams { dq_rate_estimator: estimator, ..PieParams::default() };
+            let params = Params { aqm, ..Params::default() };
+            let mut pie = Controlled::new(&params, &device).unwrap();
+            let left = Backlog { packets: 1, bytes: 700 };
+            let now = Time::ZERO + Span::from_millis(at);
+            assert_eq!(pie.passes(&Packet::new(0, 500), left, now), passes, "{estimator} {at}");
+            assert_eq!(pie.backlog, if passes { 700 } else { 0 }, "{estimator} {at}");
+        }
+        let mut pie = Controlled::new(&Params::default(), &device).unwrap();
+        let (packet, found) = (Packet::new(0, 500), Backlog { packets: 1, bytes: 700 });
+        assert!(pie.admits(&packet, found, Time(1)) && pie.backlog == 1_200);
+        pie.lends(found, Time(2));
+        assert_eq!((pie.backlog, pie.timer.next()), (700, Time::ZERO + FIRST_UPDATE));
+        pie.lends(Backlog::default(), Time::ZERO + FIRST_UPDATE);
+        let next = FIRST_UPDATE + Params::default().aqm.tupdate;
+        assert_eq!((pie.backlog, pie.timer.next()), (0, Time::ZERO + next));
+        assert_eq!(pie.arrives(&packet, found, Time(3), &mut Discard), Fate::Pass);
+        assert_eq!(pie.backlog, 1_200);
+    }
+
+    #[test]
+    fn statistics_have_the_delay_and_a_rate_that_is_measured() {
+        for (words, rate) in [("pie", false), ("pie dq_rate_estimator", true)] {
+            let Ok(Config::Pie(params)) = qdisc::parse(words) else { panic!("{words}") };
+            let mut pie = Pie::new(&params, &Device::default()).unwrap();
+            offer(&mut pie, 0, 1_000, 12);
+            let Detail::Pie(stats) = pie.snapshot().detail else { panic!() };
+            assert!(stats.delay > Span::from_millis(5), "{words}: {stats:?}");
+            assert_eq!(stats.departure_rate.is_some_and(|rate| rate > 1_000_000), rate, "{words}");
+            let mut room = [0; 64];
+            qdisc::netlink::write_statistics(&pie.snapshot(), &mut room).unwrap();
+            // struct tc_pie_xstats begins with the probability, of 2^64.
+            assert_eq!(u64::from_ne_bytes(room[..8].try_into().unwrap()) >> 8, stats.probability);
+        }
+    }
+
     #[test]
     fn freebsds_steers_as_well_and_sleeps_at_light_load() {
         let words = "pie freebsd onoff limit 90";

@@ -79,3 +79,32 @@ fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
         stats.avgprob.0 as u32,
     ]);
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::netlink::{Options, Writer};
+    use crate::qdisc::{netlink, Config, Device};
+    use crate::time::Span;
+
+    #[test]
+    fn a_structure_says_all() {
+        let said = |words: [u32; 9]| {
+            let mut room = [0; 40];
+            let mut out = Writer::new(&mut room);
+            out.nest(1, |out| out.words(&words));
+            out.finish().unwrap();
+            let options = Options { payload: &room, is_nested: false };
+            match netlink::parse("sfb", Some(options), None, &Device::default()) {
+                Ok(Config::Sfb(params)) => params,
+                other => panic!("{other:?}"),
+            }
+        };
+        let all = said([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!((all.rehash, all.db), (Span::from_millis(1), Span::from_millis(2)));
+        assert_eq!((all.max, all.target, all.increment, all.decrement), (3, 4, 5, 6));
+        assert_eq!((all.limit, all.penalty_rate, all.penalty_burst), (Some(7), 8, 9));
+        // Steps beyond all are all, and a limit of zero is the device's.
+        let most = said([0, 0, 3, 4, 65_536, 65_535, 0, 8, 9]);
+        assert_eq!((most.increment, most.decrement, most.limit), (65_535, 65_535, Some(1000)));
+    }
+}

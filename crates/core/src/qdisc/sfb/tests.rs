@@ -113,15 +113,112 @@ fn the_bins_are_changed_over_and_warmed_up_before() {
     sfb.enqueue(&packet(1, 0), at(8_001), &mut Discard);
     assert!(sfb.aqm().warming);
     assert_eq!(other(&sfb), LEVELS as u32);
+    let present = |sfb: &Sfb| sfb.aqm().bins().map(|(len, _)| u32::from(len)).sum::<u32>();
+    assert_eq!(present(&sfb), 4 * LEVELS as u32);
     sfb.enqueue(&packet(1, 0), at(10_000), &mut Discard);
     assert_eq!(sfb.aqm().present, 0);
     let key = sfb.aqm().sets[0].key;
     sfb.enqueue(&packet(1, 0), at(10_001), &mut Discard);
     assert_eq!((sfb.aqm().present, sfb.aqm().warming), (1, false));
     assert_ne!(sfb.aqm().sets[0].key, key);
+    // And back: the first set is warmed up while the second decides.
+    assert_eq!(present(&sfb), 3 * LEVELS as u32);
+    let first = |sfb: &Sfb| {
+        let bins = sfb.aqm().sets[0].bins;
+        bins.iter().flatten().map(|bin| u32::from(bin.len)).sum::<u32>()
+    };
+    let before = first(&sfb);
+    sfb.enqueue(&packet(1, 0), at(18_001), &mut Discard);
+    assert_eq!((sfb.aqm().warming, first(&sfb)), (false, before));
+    sfb.enqueue(&packet(1, 0), Time(18_001_000_001), &mut Discard);
+    assert_eq!((sfb.aqm().warming, first(&sfb)), (true, before + LEVELS as u32));
+    sfb.enqueue(&packet(1, 0), at(20_002), &mut Discard);
+    assert_eq!((sfb.aqm().present, sfb.aqm().warming), (0, false));
     // Whatever was counted where, it is taken off there.
     while sfb.dequeue(at(10_002), &mut Discard).is_some() {}
     assert!(sfb.aqm().sets.iter().all(|set| set.bins.iter().flatten().all(|bin| bin.len == 0)));
+}
+
+#[test]
+fn a_flow_has_a_bin_of_each_level_by_a_hash_of_each_sets_own() {
+    let mut blue = Blue::new(&Params::default(), &Device::default()).unwrap();
+    blue.sets[0].bins(0x7654_3210).for_each(|bin| bin.len = 1);
+    for (level, bins) in blue.sets[0].bins.iter().enumerate() {
+        let used: std::vec::Vec<usize> = (0..BINS).filter(|bin| bins[*bin].len == 1).collect();
+        assert_eq!(used, [level]);
+    }
+    let product = |a: u64, b: u64| (u128::from(a) * u128::from(b) % (1 << 64)) as u64;
+    for flow in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+        let packet = Packet { flow, ..Packet::new(0, 100) };
+        for set in [0, 1] {
+            let [first, second] = blue.sets[set].key;
+            let once = product(flow ^ first, 0x9e37_79b9_7f4a_7c15);
+            let folded = once ^ second ^ (once / (1 << 32));
+            let hash = product(folded, 0xbf58_476d_1ce4_e5b9) / (1 << 32);
+            let seen = blue.hash(&packet, set, &mut Discard);
+            assert_eq!(u64::from(seen), hash.max(1), "{flow} in set {set}");
+        }
+    }
+}
+
+/// Up to one half all that are hit are marked; from there on more and more of them are dropped.
+#[test]
+fn beyond_one_half_marks_are_not_enough() {
+    let steps = Params { increment: 0, decrement: 0, ..Params::default() };
+    for (prob, tos, marked, dropped) in [
+        (MAX_PROB / 4, 2, 1, 0),
+        (MAX_PROB / 4, 0, 0, 1),
+        (MAX_PROB / 2, 2, 2, 0),
+        (MAX_PROB / 4 * 3, 2, 1, 2),
+        (MAX_PROB / 4 * 3, 0, 0, 3),
+        (MAX_PROB / 8 * 5, 2, 1, 1),
+    ] {
+        let mut blue = Blue::new(&steps, &Device::default()).unwrap();
+        for level in &mut blue.sets[0].bins {
+            level.fill(Bin { len: 1, prob });
+        }
+        let mut arrive = |n| {
+            let none = Backlog::default();
+            blue.arrives(&packet(n, tos), none, Time(1), &mut Discard)
+        };
+        (0..4_000).for_each(|n| _ = arrive(n));
+        // In fourths of all; five eighths are two and a half.
+        let fourths = |count: u32| (count + 250) / 500;
+        let wanted = if prob == MAX_PROB / 8 * 5 { (3, 2) } else { (2 * marked, 2 * dropped) };
+        let seen = (fourths(blue.stats.marked), fourths(blue.stats.earlydrop));
+        assert_eq!(seen, wanted, "{prob} {tos}");
+    }
+}
+
+#[test]
+fn each_packet_that_is_cut_is_over_a_limit() {
+    let box_only = Params { increment: MAX_PROB, target: 1, max: 1000, ..Params::default() };
+    for (params, packets, overlimits) in [
+        // The longest bins, the penalty box, the queue itself.
+        (Params { increment: 0, ..Params::default() }, 40, 15),
+        (Params { penalty_rate: 0, ..box_only }, 30, 29),
+        (Params { penalty_burst: 0, ..box_only }, 30, 29),
+        (Params { limit: Some(7), ..Params::default() }, 20, 13),
+    ] {
+        let mut sfb = sfb(params);
+        (0..packets).for_each(|_| sfb.enqueue(&packet(1, 0), Time(0), &mut Discard));
+        let totals = sfb.snapshot().totals;
+        assert_eq!((totals.overlimits, totals.drops()), (overlimits, overlimits), "{params:?}");
+    }
+    let device = Device { tx_queue_len: 77, ..Device::default() };
+    for (limit, effective) in [(None, 77), (Some(0), 77), (Some(1), 1)] {
+        assert_eq!(Params { limit, ..Params::default() }.effective_limit(&device), effective);
+    }
+}
+
+#[test]
+fn what_a_lower_limit_throws_out_is_taken_off_its_bins() {
+    let mut sfb = sfb(Params::default());
+    (0..10).for_each(|n| sfb.enqueue(&packet(n, 0), Time(0), &mut Discard));
+    let few = Params { limit: Some(3), ..Params::default() };
+    sfb.configure(&Config::Sfb(few), Time(1), &mut Discard).unwrap();
+    let packets: u32 = sfb.aqm().bins().map(|(len, _)| u32::from(len)).sum();
+    assert_eq!((sfb.backlog().packets, packets), (3, 3 * LEVELS as u32));
 }
 
 /// Counts drops by flow.

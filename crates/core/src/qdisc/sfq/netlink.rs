@@ -158,3 +158,73 @@ fn write_options(params: &Params, stats: Option<&Option<Stats>>, out: &mut Write
         stats.forced_mark_head,
     ]);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::netlink::Options;
+    use crate::qdisc::{self, netlink, Config, Device};
+
+    fn read(payload: &[u8], old: Option<&str>) -> Result<Params, std::string::String> {
+        let old = old.map(|words| qdisc::parse(words).unwrap());
+        let options = Options { payload, is_nested: false };
+        match netlink::parse("sfq", Some(options), old.as_ref(), &Device::default()) {
+            Ok(Config::Sfq(params)) => Ok(params),
+            Ok(other) => panic!("{other}"),
+            Err(error) => Err(std::format!("{error}")),
+        }
+    }
+
+    /// quantum, perturb, limit, divisor, flows; and depth in the second part.
+    fn request(first: [u32; 5], depth: u32) -> Vec<u8> {
+        let words = first.into_iter().chain([depth]).chain([0; 6 + 6]);
+        words.flat_map(u32::to_ne_bytes).collect()
+    }
+
+    #[test]
+    fn numbers_have_the_bounds_of_linux() {
+        for (first, fault) in [
+            ([1 << 20, 0, 0, 0, 0], ""),
+            ([(1 << 20) + 1, 0, 0, 0, 0], "quantum: at most 1048576 bytes"),
+            ([0, 21_474_836, 0, 0, 0], ""),
+            ([0, 21_474_837, 0, 0, 0], "perturb: at most 21474836 seconds"),
+            ([0, 0, 0, 65_536, 0], ""),
+            ([0, 0, 0, 131_072, 0], "divisor: a power of two to 65536"),
+            ([0, 0, 0, 3, 0], "divisor: a power of two to 65536"),
+            ([0, 0, 1, 0, 0], "limit: more than 1 packet"),
+        ] {
+            let said = read(&request(first, 0), None).err().unwrap_or_default();
+            assert!(said.contains(fault) && said.is_empty() == fault.is_empty(), "{said}");
+        }
+        assert_eq!(read(&request([9, 0, 0, 0, 0], 0), None).unwrap().quantum, Some(256));
+    }
+
+    /// The second part counts if it is all there.
+    #[test]
+    fn a_structure_that_is_cut_off_is_its_first_part() {
+        let whole = request([0; 5], 9);
+        assert_eq!(whole.len(), 72);
+        for (len, depth) in [(72, Some(9)), (71, None), (48, None), (20, None)] {
+            assert_eq!(read(&whole[..len], None).unwrap().depth, depth, "{len}");
+        }
+        assert!(read(&whole[..19], None).is_err());
+    }
+
+    #[test]
+    fn what_follows_from_the_rest_stays_when_the_rest_changes() {
+        let words = "sfq limit 3000 flows 512 divisor 16 depth 30 quantum 300";
+        for (old, limit, depth, flows) in [("sfq", 127, 127, 128), (words, 480, 30, 16)] {
+            let Config::Sfq(before) = qdisc::parse(old).unwrap() else { panic!("{old}") };
+            let said = Params {
+                limit: Some(limit),
+                depth: Some(depth),
+                flows: Some(flows),
+                quantum: before.quantum.or(Some(1514)),
+                ..before
+            };
+            assert_eq!(read(&request([0; 5], 0), Some(old)), Ok(said), "{old}");
+        }
+    }
+}

@@ -164,6 +164,9 @@ fn red_marks_the_first_packet_under_headdrop_and_else_the_newcomer() {
                 .map(|packet| packet.handle)
                 .collect();
         assert_eq!(marked.first() == Some(&0), headdrop, "{marked:?}");
+        // One mark a signal; the first packet has only one to take.
+        let marks = if headdrop { 1 } else { totals.marked as usize };
+        assert_eq!(marked.len(), marks, "{marked:?}");
     }
     // Who cannot be marked is dropped, or costs the first packet.
     let mut qdisc = sfq("sfq redflowlimit 30000 min 2000 max 4000 ecn burst 4");
@@ -173,6 +176,179 @@ fn red_marks_the_first_packet_under_headdrop_and_else_the_newcomer() {
     }
     assert!(lost.0.len() > 10 && lost.0[0] > 4, "{:?}", lost.0);
     assert_eq!(qdisc.stats.forced_drop + qdisc.stats.prob_drop, lost.0.len() as u32);
+}
+
+#[test]
+fn who_is_not_to_be_marked_is_dropped() {
+    for (words, forced) in [("", true), ("ecn harddrop", true), ("ecn", false)] {
+        let words = std::format!("sfq redflowlimit 30000 min 2000 max 4000 burst 4 {words}");
+        let mut qdisc = sfq(&words);
+        (0..40).for_each(|n| qdisc.enqueue(&ect(n), Time(n), &mut Discard));
+        let Stats { forced_drop, forced_mark, .. } = qdisc.stats;
+        assert_eq!((forced_drop > 10, forced_mark > 10), (forced, !forced), "{words}");
+    }
+    // Nor does the place of another make a mark.
+    let mut qdisc = sfq("sfq limit 100 depth 2 headdrop");
+    (0..9).for_each(|n| qdisc.enqueue(&ect(n), Time(n), &mut Discard));
+    while let Some(packet) = qdisc.dequeue(Time(40), &mut Discard) {
+        assert_eq!(packet.ecn(), Ecn::Ect0);
+    }
+}
+
+#[test]
+fn a_flow_does_not_inherit_the_average_of_another() {
+    let mut qdisc = sfq("sfq redflowlimit 30000 min 2000 max 9000 burst 4 probability 0.5");
+    let average = |qdisc: &Sfq| {
+        let Some(Early { law, slots, .. }) = &qdisc.early else { panic!() };
+        slots.iter().map(|red| red.average(law)).sum::<u64>()
+    };
+    (0..20).for_each(|n| qdisc.enqueue(&packet(n, 1, 1000), Time(n), &mut Discard));
+    assert!(average(&qdisc) > 2000);
+    order(&mut qdisc);
+    qdisc.enqueue(&packet(30, 2, 1000), Time(200), &mut Discard);
+    assert_eq!(average(&qdisc), 0);
+}
+
+#[test]
+fn the_key_changes_with_the_timer_only() {
+    let never = sfq("sfq");
+    assert_eq!(never.perturbation, Periodic::never());
+    let mut random = Random::new(Device::default().seed);
+    assert_eq!(never.key, random.key());
+    let mut keys: Vec<[u64; 2]> = (0..66).map(|_| random.key()).collect();
+    // The last of 64 keys, however many have been missed.
+    for (periods, drawn) in [(1u64, 1), (2, 2), (63, 63), (64, 64), (65, 64), (5_000, 64)] {
+        let mut qdisc = sfq("sfq perturb 10");
+        assert_eq!(qdisc.key, keys[0]);
+        qdisc.enqueue(&packet(0, 0, 100), Time::ZERO + Span::from_secs(10 * periods), &mut Discard);
+        assert_eq!(qdisc.key, keys[drawn], "{periods}");
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), 66);
+    // Settings that leave the period alone leave the rhythm.
+    for (words, next) in [("quantum 300 perturb 10", 10), ("perturb 20", 25), ("perturb 0", 0)] {
+        let mut qdisc = sfq("sfq perturb 10");
+        let config = Config::Sfq(params(&std::format!("sfq {words}")));
+        qdisc.configure(&config, Time::ZERO + Span::from_secs(5), &mut Discard).unwrap();
+        let next = if next == 0 { Time::MAX } else { Time::ZERO + Span::from_secs(next) };
+        assert_eq!(qdisc.perturbation.next(), next, "{words}");
+    }
+}
+
+#[test]
+fn packets_are_sorted_anew_where_that_is_little_work() {
+    let due = Time::ZERO + Span::from_secs(10);
+    for (flows, limit, packets, is_sorted, is_much) in [
+        (128, 384, 100, true, false),
+        (128, 385, 100, true, true),
+        (1024, 2000, 896, true, true),
+        (1024, 2000, 897, false, true),
+    ] {
+        let words = "sfq divisor 4096 perturb 10";
+        let mut qdisc = sfq(&std::format!("{words} flows {flows} limit {limit}"));
+        let mut sent = 0;
+        // Buckets are shared by chance: what finds no slot comes again as another flow.
+        for n in 0.. {
+            if qdisc.backlog().packets == packets {
+                break;
+            }
+            sent = n;
+            qdisc.enqueue(
+                &packet(n, n.wrapping_mul(0x9e37_79b9_7f4a_7c15), 1000),
+                Time(0),
+                &mut Discard,
+            );
+        }
+        let before = qdisc.buckets.clone();
+        assert_eq!(qdisc.perturb(due, &mut Discard), is_much, "{flows} {limit} {sent}");
+        assert_eq!(before != qdisc.buckets, is_sorted, "{flows} {limit} {sent}");
+    }
+}
+
+#[test]
+fn after_much_work_debts_are_for_the_next_call() {
+    let mut qdisc = sfq("sfq flows 1024 divisor 65536 limit 2000 perturb 10 quantum 1");
+    for n in 0..1_800 {
+        let flow = (n % 450u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        qdisc.enqueue(&packet(n, flow, 1000), Time(0), &mut Discard);
+    }
+    // Of each flow one packet, which puts it into debt.
+    let flows = qdisc.buckets.iter().filter(|slot| **slot != NO_SLOT).count();
+    for _ in 0..flows {
+        assert!(qdisc.dequeue(Time(1), &mut Discard).is_some());
+    }
+    let due = Time::ZERO + Span::from_secs(10);
+    assert!(qdisc.dequeue(due, &mut Discard).is_none());
+    assert!(qdisc.next_event().is_some_and(|next| next <= due));
+    let mut calls = 0;
+    while qdisc.dequeue(due, &mut Discard).is_none() {
+        calls += 1;
+        assert!(calls < 10);
+    }
+}
+
+#[test]
+fn sorted_anew_no_bucket_has_more_than_depth() {
+    let mut qdisc = sfq("sfq divisor 4 depth 5 limit 20 perturb 10");
+    let mut lost = Lost::default();
+    for n in 0..200u64 {
+        let flow = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        qdisc.enqueue(&packet(n, flow, 100), Time(0), &mut lost);
+    }
+    let before = qdisc.backlog().packets;
+    assert!(before == 20, "{before}");
+    lost.0.clear();
+    for round in 1..20 {
+        qdisc.perturb(Time::ZERO + Span::from_secs(10 * round), &mut lost);
+        let slots: Vec<u32> =
+            qdisc.buckets.iter().filter(|slot| **slot != NO_SLOT).copied().collect();
+        assert!(slots.iter().all(|slot| qdisc.depths.packets(*slot) <= 5), "{round}");
+        assert_eq!(qdisc.backlog().packets + lost.0.len() as u32, before);
+    }
+    assert!((1..20).contains(&lost.0.len()), "{:?}", lost.0);
+}
+
+/// The first flow has got the last slot.
+#[test]
+fn few_slots_are_emptied_one_by_one_and_many_in_the_order_of_their_turns() {
+    for (flows, order) in [(1024, [2, 5, 1, 4, 3, 6]), (1025, [3, 6, 1, 4, 2, 5])] {
+        let mut qdisc =
+            sfq(&std::format!("sfq flows {flows} divisor 65536 limit 5000 quantum 1000"));
+        for n in 0..7 {
+            qdisc.enqueue(&packet(n, (n % 3) << 40, 1000), Time(0), &mut Discard);
+        }
+        assert_eq!(qdisc.dequeue(Time(0), &mut Discard).map(|packet| packet.handle), Some(0));
+        let mut all = qdisc.drain();
+        let next = || qdisc.store.take(&mut all).map(|packet| packet.handle);
+        assert_eq!(core::iter::from_fn(next).collect::<Vec<_>>(), order, "{flows}");
+    }
+}
+
+#[test]
+fn buckets_and_slots_are_as_many_as_the_settings_say() {
+    for (words, buckets, slots) in [
+        ("sfq divisor 64 flows 16 limit 100 quantum 900", 64, 16),
+        ("sfq divisor 1024 flows 16 limit 100", 1024, 16),
+        ("sfq divisor 64 flows 50 limit 100", 64, 50),
+        ("sfq divisor 16 flows 8 limit 100", 16, 8),
+    ] {
+        let mut qdisc = sfq("sfq divisor 64 flows 16 limit 100");
+        (0..20).for_each(|n| qdisc.enqueue(&packet(n, (n % 4) << 40, 100), Time(n), &mut Discard));
+        let config = Config::Sfq(params(words));
+        qdisc.configure(&config, Time(1000), &mut Discard).unwrap();
+        assert_eq!((qdisc.buckets.len(), qdisc.slots.len()), (buckets, slots), "{words}");
+        assert_eq!(order(&mut qdisc).len(), 20, "{words}");
+    }
+    // What is lent to whoever stands above counts for the limit.
+    for (lent, left) in [(0, 20), (1, 19), (5, 15)] {
+        let mut qdisc = sfq("sfq limit 100");
+        (0..30).for_each(|n| qdisc.enqueue(&packet(n, (n % 4) << 40, 100), Time(n), &mut Discard));
+        qdisc.lend(Backlog { packets: lent, bytes: 100 * u64::from(lent) }, Time(50));
+        let config = Config::Sfq(params("sfq limit 20"));
+        qdisc.configure(&config, Time(1000), &mut Discard).unwrap();
+        assert_eq!(qdisc.backlog().packets, left, "{lent}");
+    }
 }
 
 #[test]

@@ -107,3 +107,28 @@ fn no_span_sees_more_than_the_rate_and_a_burst() {
         assert!(total * 1000 - at - lowest <= burst as i64 * 1000 + 1);
     }
 }
+
+#[test]
+fn segments_of_super_packets_are_what_must_fit() {
+    for (gso_size, passes) in [(1_434, true), (1_435, false)] {
+        let mut tbf = tbf("tbf rate 8mbit burst 1500 limit 100kb");
+        let mut packet = Packet::new(1, 5_000);
+        (packet.gso_size, packet.gso_segs, packet.header_len) = (gso_size, 4, 66);
+        tbf.enqueue(&packet, Time(0), &mut Discard);
+        assert_eq!(tbf.backlog().packets, u32::from(passes), "{gso_size}");
+    }
+}
+
+#[test]
+fn one_discipline_stands_below_and_says_where_it_puts_packets() {
+    let tbf = |words: &str| tbf(&format!("tbf rate 8mbit burst 5000 {words}"));
+    let mut plain = tbf("limit 100kb");
+    plain.enqueue(&Packet::new(1, 1000), Time(0), &mut Discard);
+    let below = plain.below(0).map(|(class, below)| (class, below.backlog().packets));
+    assert_eq!((below, plain.below(1).is_none()), (Some((1, 1)), true));
+    assert_eq!(plain.placement(), None);
+    let mut cake = tbf("cake besteffort");
+    cake.enqueue(&Packet::new(1, 1000), Time(0), &mut Discard);
+    assert!(cake.dequeue(Time(0), &mut Discard).is_some());
+    assert!(cake.placement().is_some());
+}
