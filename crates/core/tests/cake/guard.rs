@@ -151,3 +151,42 @@ fn the_ninth_flow_of_a_set_takes_a_queue_of_the_host_with_most() {
         driver.wait(Span::from_secs(1));
     }
 }
+
+/// One source's flows are grouped by destination, and by source once there is a second one.
+#[test]
+fn flows_change_their_group_with_the_end_that_has_fewer_hosts() {
+    let mut driver = Driver::new("besteffort host-guard");
+    let of = |number, src: u32, dst: u32| {
+        with(packet(number, 1514), |p| (p.src_host, p.dst_host) = (src, 700 + dst))
+    };
+    let flows = [of(1, 8, 1), of(2, 8, 1), of(3, 8, 2), of(4, 16, 2)];
+    for (present, shares) in [(3, [75, 75, 150, 0]), (4, [50, 50, 50, 150])] {
+        flows[..present].iter().for_each(|flow| driver.put_all(*flow, 3));
+        let mut sent = [0u32; 4];
+        for turn in 0..340 {
+            let packet = driver.take().expect("packets wait");
+            let index = flows.iter().position(|flow| flow.flow == packet.flow).unwrap();
+            sent[index] += u32::from(turn >= 40);
+            driver.put(flows[index]);
+        }
+        for (sent, share) in sent.into_iter().zip(shares) {
+            assert!(sent.abs_diff(share) <= 3, "{sent:?} {shares:?}");
+        }
+    }
+}
+
+/// A queue that is taken takes nothing of its flow along.
+#[test]
+fn blue_forgets_a_flow_whose_queue_is_taken() {
+    let in_set = |n: u64, host| with(of(1, host), |p| p.flow = n * 64);
+    // Room for ten packets.
+    let mut driver = Driver::new("besteffort host-guard src queues 64 memlimit 23040b");
+    (0..8).for_each(|n| driver.put_all(in_set(n, 1), 1));
+    driver.put_all(in_set(7, 1), 3);
+    assert_eq!((driver.lost().len(), driver.tin(0).unresponsive_flows), (1, 1));
+    driver.take();
+    driver.put(in_set(99, 2));
+    assert_eq!(driver.cake.queue_of(&in_set(7, 1)), None);
+    assert_eq!((driver.lost().len(), driver.tin(0).unresponsive_flows), (1, 0));
+    assert_eq!(driver.take_all().len(), 10);
+}

@@ -570,4 +570,32 @@ mod tests {
         guard.clear();
         assert_eq!((guard.heaviest, backlog(&guard, 3)), (0, 0));
     }
+
+    #[test]
+    fn a_flow_moves_with_its_bytes_to_its_other_host() {
+        let mut guard = guard(FlowMode::TripleIsolate, HostGuard::On).unwrap();
+        let mut queues = Flows::new(2, 8).unwrap().queues;
+        for (index, backlog) in [(1, 100), (2, 250)] {
+            let flow = &mut queues[index];
+            (flow.hosts, flow.backlog) = ([3, 5], backlog);
+            let group = &mut guard.groups[3];
+            group.flows.enter(&mut queues, index as u32, 1514);
+            (group.count, group.backlog) = (group.count + 1, group.backlog + u64::from(backlog));
+        }
+        for (flow_index, end, source, destination) in [
+            (2, End::Destination, (1, 100), (1, 250)),
+            (1, End::Destination, (0, 0), (2, 350)),
+            (2, End::Source, (1, 250), (1, 100)),
+        ] {
+            guard.regroup(0, &mut queues, flow_index, end, 1514);
+            let books = |group: &Group| (group.count, group.backlog);
+            // Eight places of sources, and then those of destinations.
+            let [own, other] = [3, 8 + 5].map(|index: usize| books(&guard.groups[index]));
+            assert_eq!((own, other), (source, destination), "{flow_index}");
+            assert!(guard.ends[flow_index as usize] == end);
+            let place = if end == End::Source { 3 } else { 8 + 5 };
+            let next = next_of(&queues);
+            assert!(guard.groups[place].flows.standing(next).any(|index| index == flow_index));
+        }
+    }
 }
