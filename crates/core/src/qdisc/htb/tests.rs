@@ -265,3 +265,159 @@ fn a_thousand_classes_that_wake_at_once_cost_a_call_little() {
     let Ok(Config::Htb(params)) = qdisc::parse(&one_more) else { panic!("{one_more}") };
     assert!(Htb::new(&params, &Device::default()).is_err());
 }
+
+#[test]
+fn a_class_is_written_as_tc_shows_it() {
+    let words = "htb default 10 class 1:1 rate 8mbit class 1:10 parent 1:1 rate 1mbit ceil 8mbit \
+                 prio 3 class 1:20 parent 1:1 rate 2mbit overhead 20 linklayer atm";
+    let Ok(Config::Htb(params)) = qdisc::parse(words) else { panic!("{words}") };
+    for (class, leaf, shown) in [
+        (0, None, "class htb 1:1 root rate 8Mbit ceil 8Mbit burst 1600b cburst 1600b \n"),
+        (
+            1,
+            Some(0x10),
+            "class htb 1:10 parent 1:1 leaf 10: prio 3 rate 1Mbit ceil 8Mbit burst 1600b \
+             cburst 1600b \n",
+        ),
+        (
+            2,
+            None,
+            "class htb 1:20 parent 1:1 prio 0 rate 2Mbit overhead 20 ceil 2Mbit linklayer atm \
+             burst 1600b cburst 1600b \n",
+        ),
+    ] {
+        let mut text = String::new();
+        words::write_class(1, &params, &params.classes[class], leaf, &mut text).unwrap();
+        assert_eq!(text, shown);
+    }
+    // Priorities beyond the last are the last.
+    let Ok(Config::Htb(params)) = qdisc::parse("htb rate 1mbit prio 7") else { panic!() };
+    for (prio, effective) in [(6, 6), (7, 7), (8, 7), (200, 7)] {
+        let classes = std::vec![Class { prio, ..params.classes[0].clone() }];
+        let params = Params { classes, ..params };
+        let htb = Htb::new(&params, &Device::default()).unwrap();
+        assert_eq!(htb.tree.classes[0].prio, effective);
+    }
+    let none = Class { quantum: Some(0), ..params.classes[0].clone() };
+    assert_eq!(none.quantum(10), Class { quantum: None, ..none.clone() }.quantum(10));
+}
+
+#[test]
+fn a_reset_begins_anew() {
+    let mut htb = htb(&format!("htb default 30 {TREE}"));
+    saturate(&mut htb, &[0x10, 0x20, 0x30], 2);
+    assert!(htb.tree.next_wake().is_some());
+    let now = htb.now;
+    htb.reset(&mut Discard);
+    assert_eq!((htb.backlog().packets, htb.next_event(), htb.tree.next_wake()), (0, None, None));
+    // Full buckets: each sends its burst at once, and one packet more, as in Linux.
+    let bursts = |htb: &mut Htb, now: Time| {
+        for minor in [0x10, 0x20, 0x30] {
+            (0..20).for_each(|_| htb.enqueue(&packet(minor), now, &mut Discard));
+        }
+        let next = || htb.dequeue(now, &mut Discard).map(|packet| packet.handle);
+        core::iter::from_fn(next).collect::<Vec<_>>()
+    };
+    let fresh = bursts(&mut self::htb(&format!("htb default 30 {TREE}")), Time(0));
+    assert_eq!(bursts(&mut htb, now), fresh);
+    assert!(fresh.len() > 4, "{fresh:?}");
+    // Before it is time to look again, there is nothing to be had.
+    let next = htb.next_event().unwrap();
+    assert!(next > now && htb.dequeue(Time(next.0 - 1), &mut Discard).is_none());
+}
+
+/// Two of one row, and one below in priority.
+#[test]
+fn where_one_has_nothing_to_send_the_next_is_asked_at_once() {
+    let aging = "drr max-age 5ms";
+    let late = "tbf rate 8kbit burst 1000 limit 9000";
+    for prio in [0, 1, 7] {
+        for (first, second, third, sent) in [
+            (aging, "", "", Some(0x20)),
+            ("", aging, "", Some(0x10)),
+            (aging, aging, "", Some(0x30)),
+            (late, "", "", Some(0x20)),
+            (late, late, "", Some(0x30)),
+            (aging, late, "", Some(0x30)),
+            (late, aging, "", Some(0x30)),
+            (aging, late, late, None),
+            (late, aging, late, None),
+            (aging, aging, aging, None),
+        ] {
+            let words = format!(
+                "htb class 1:10 rate 80mbit prio {prio} {first} \
+                 class 1:20 rate 80mbit prio {prio} {second} class 1:30 rate 80mbit prio 7 {third}"
+            );
+            let mut htb = htb(&words);
+            let minors = [0x10, 0x20, 0x30];
+            // One packet takes the whole bucket of those that are late.
+            for (minor, below) in minors.into_iter().zip([first, second, third]) {
+                if below == late {
+                    htb.enqueue(&packet(minor), Time(0), &mut Discard);
+                }
+            }
+            while htb.dequeue(Time(0), &mut Discard).is_some() {}
+            for minor in minors {
+                htb.enqueue(&packet(minor), Time(1), &mut Discard);
+            }
+            let now = Time(100_000_000);
+            let found = htb.dequeue(now, &mut Discard).map(|packet| packet.handle);
+            assert_eq!(found, sent, "{words}");
+        }
+    }
+}
+
+/// CoDel that has nothing to object to.
+#[test]
+fn an_empty_leaf_loses_its_turn_with_any_discipline_below() {
+    for quantum in [700, 1_000, 1_500] {
+        let classes = |below: &str| {
+            let class = |minor: u32| {
+                format!(" class 1:{minor:x} rate 8mbit quantum {quantum} burst 90kb prio 1 {below}")
+            };
+            htb(&format!("htb{}{}{}", class(0x10), class(0x20), class(0x30)))
+        };
+        let mut all = ["pfifo limit 99", "codel target 9s interval 20s", "drr"].map(classes);
+        let mut random = crate::random::Random::new(quantum);
+        for n in 0..3_000u64 {
+            let now = Time(n * 2_000_000);
+            let minor = [0x10, 0x20, 0x30][random.below(3) as usize];
+            let packet = Packet { handle: n, len: 300 + random.below(900), ..packet(minor) };
+            let count = random.below(3);
+            let sent = all.each_mut().map(|htb| {
+                htb.enqueue(&packet, now, &mut Discard);
+                let next = |_| htb.dequeue(now, &mut Discard).map(|packet| packet.handle);
+                (0..count).map(next).collect::<Vec<_>>()
+            });
+            assert_eq!(sent[0], sent[1], "{n} {quantum}");
+            assert_eq!(sent[0], sent[2], "{n} {quantum}");
+        }
+    }
+}
+
+#[test]
+fn segments_of_super_packets_have_each_their_overhead() {
+    for below in ["", "codel"] {
+        for (segs, size, wire_len) in
+            [(0, 0, 3_020), (1, 1_448, 3_020), (2, 1_434, 3_000 + 66 + 40)]
+        {
+            let mut htb = htb(&format!("htb rate 8mbit burst 15k overhead 20 {below}"));
+            let mut packet = packet(1);
+            (packet.len, packet.header_len) = (3_000, 66);
+            (packet.gso_segs, packet.gso_size) = (segs, size);
+            htb.enqueue(&packet, Time(0), &mut Discard);
+            let sent = htb.dequeue(Time(0), &mut Discard).map(|packet| packet.adj_len);
+            assert_eq!(sent, Some(wire_len), "{segs} {below}");
+        }
+    }
+}
+
+#[test]
+fn what_another_class_has_below_is_not_ones_own() {
+    let mut htb = htb("htb class 1:10 rate 1mbit codel limit 10 class 1:20 rate 1mbit pie limit 9");
+    let words = "htb class 1:20 rate 1mbit codel limit 10 class 1:10 rate 1mbit codel limit 11";
+    htb.configure(&qdisc::parse(words).unwrap(), Time(5), &mut Discard).unwrap();
+    for (n, words) in [(0, "codel limit 11"), (1, "codel limit 10")] {
+        assert_eq!(htb.below(n).unwrap().1.config(), qdisc::parse(words).unwrap());
+    }
+}

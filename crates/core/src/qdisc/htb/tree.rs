@@ -685,3 +685,7 @@ impl Tree {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;
