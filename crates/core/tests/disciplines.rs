@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{
-    self, build, show_own_json, Backlog, Config, Device, DropReason, Managed, PacketOwner,
+    self, build, show_own_json, Backlog, Config, Device, Discard, DropReason, Managed, PacketOwner,
 };
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
@@ -392,5 +392,40 @@ fn counters_tell_what_an_onlooker_counts() {
         }
         // Only cake has tins and queues that are told of each packet.
         assert_eq!(run.qdisc.placement().is_some(), words.starts_with("cake"), "{words}");
+    }
+}
+
+fn fresh(words: &str) -> Box<dyn Managed + Send> {
+    build(&qdisc::parse(words).unwrap(), &Device::default()).unwrap()
+}
+
+#[test]
+fn by_themselves_owners_and_disciplines_know_nothing() {
+    let packet = Packet::new(1, 1000);
+    assert_eq!(Discard.keyed_hash(&packet, [1, 2]), None);
+    assert_eq!(Discard.ack_view(&packet), None);
+    for words in ["pfifo", "blue", "tbf rate 1mbit burst 15k limit 30k", "delay 5ms"] {
+        assert_eq!(fresh(words).queue_of(&packet), None, "{words}");
+    }
+    for (words, rests) in
+        [("blue", false), ("codel", false), ("tbf rate 1mbit burst 15k pie", false), ("pie", true)]
+    {
+        assert_eq!(fresh(words).is_at_rest(), rests, "{words}");
+    }
+    // Who decides at arrival only can show the next packet.
+    for (words, is_seen) in [("blue", true), ("sfb", true), ("codel", false), ("pie", false)] {
+        let mut qdisc = fresh(words);
+        qdisc.enqueue(&packet, Time(1), &mut Discard);
+        assert_eq!(qdisc.peek().is_some(), is_seen, "{words}");
+    }
+}
+
+#[test]
+fn reasons_have_names_of_their_own() {
+    let names = DropReason::ALL.map(DropReason::name);
+    assert_eq!(names[0], "overlimit");
+    for (n, name) in names.iter().enumerate() {
+        assert!(name.len() > 4 && !names[..n].contains(name), "{name}");
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
     }
 }

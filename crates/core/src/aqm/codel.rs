@@ -561,6 +561,69 @@ mod tests {
         }
     }
 
+    /// Beyond target or the threshold, something is to be decided.
+    #[test]
+    fn packets_pass_up_to_the_threshold_and_below_target() {
+        let ms = Span::from_millis;
+        let threshold = Some(ms(2));
+        let params = CodelParams { ce_threshold: threshold, ..CodelParams::default() };
+        let law = Law::new(&params, 1514, Arithmetic::Exact);
+        let (mut codel, mut counters) = (CodelState::default(), Counters::default());
+        for (waited, passes) in
+            [(ms(0), true), (ms(2), true), (ms(2) + Span(1), false), (ms(3), false), (ms(5), false)]
+        {
+            let now = Time(9 * MILLISECOND);
+            let packet = packet(now - waited, 2);
+            assert_eq!(codel.passes(&law, &mut counters, &packet, now), passes, "{waited:?}");
+        }
+        let plain = law_of(false);
+        for (waited, passes) in [(Span(4_999_999), true), (ms(5), false)] {
+            let now = Time(9 * MILLISECOND);
+            let packet = packet(now - waited, 2);
+            assert_eq!(codel.passes(&plain, &mut counters, &packet, now), passes, "{waited:?}");
+        }
+    }
+
+    fn law_of(ecn: bool) -> Law {
+        law(ecn, Arithmetic::Exact)
+    }
+
+    /// Eight intervals, or sixteen: less than so many.
+    #[test]
+    fn a_spell_is_recent_for_a_number_of_intervals() {
+        for arithmetic in [Arithmetic::Exact, Arithmetic::LINUX] {
+            let law = law(false, arithmetic);
+            let most = law.interval * RESUME_INTERVALS;
+            let codel = CodelState { drop_next: 1_000, ..CodelState::default() };
+            for (after, is_recent) in [(0, true), (most - 1, true), (most, false)] {
+                assert_eq!(codel.is_recent(&law, 1_000 + after), is_recent, "{arithmetic:?}");
+            }
+        }
+        assert!(!CodelState::default().is_recent(&law_of(false), 1));
+    }
+
+    #[test]
+    fn since_7_3_the_257th_drop_of_a_call_waits_for_its_time() {
+        let law = law(false, Arithmetic::Linux(Release::V7_3));
+        let run = MOST_DROPS - 1;
+        let codel = CodelState {
+            drop_next: 500,
+            count: 9,
+            run,
+            spell: Spell::Dropped,
+            ..CodelState::default()
+        };
+        for (run, spell) in [(run, Spell::Dropped), (MOST_DROPS, Spell::Dropped)] {
+            let mut codel = CodelState { run, spell, ..codel };
+            let now = 1 << 40;
+            assert!(!codel.signal_is_due(&law, now), "{run}");
+            assert_eq!(codel.drop_next, now + codel.spacing(&law));
+            assert_eq!((codel.count, codel.spell), (9, Spell::On));
+        }
+        let mut codel = CodelState { run: run - 1, ..codel };
+        assert!(codel.signal_is_due(&law, 1 << 40) && codel.count == 10);
+    }
+
     #[test]
     fn ce_threshold_marks_at_once_what_can_be_marked() {
         let params = CodelParams {

@@ -203,3 +203,65 @@ fn savings_and_quanta_beyond_all_measure_do_not_overflow() {
     }
     assert!(queues.flows.iter().all(|flow| flow.account.deficit >= 0));
 }
+
+#[test]
+fn flows_stand_in_the_list_of_their_standing() {
+    let mut queues = Queues::new(2000, 3);
+    let first = |list: fn(&Savings) -> Rotation, queues: &Queues| list(&queues.savings).first();
+    let firsts = |queues: &Queues| {
+        let lists: [fn(&Savings) -> Rotation; 3] =
+            [|all| all.fresh, |all| all.eligible, |all| all.collecting];
+        lists.map(|list| first(list, queues))
+    };
+    assert_eq!(firsts(&queues), [Some(0), None, None]);
+    let arrived = |queues: &mut Queues, flow: u32, len: u32| {
+        queues.flows[flow as usize].packets.push_back(len);
+        queues.savings.arrived(&mut queues.flows, flow, QUANTUM, head)
+    };
+    // One that comes back is told; one that was there, or collects, is not.
+    for (flow, len, was_fresh, lists) in [
+        (0, 1500, true, [Some(1), Some(0), None]),
+        (0, 600, false, [Some(1), Some(0), None]),
+        (1, 2500, true, [Some(2), Some(0), Some(1)]),
+        (1, 100, false, [Some(2), Some(0), Some(1)]),
+        (2, 100, true, [None, Some(0), Some(1)]),
+    ] {
+        assert_eq!(arrived(&mut queues, flow, len), was_fresh, "{flow} {len}");
+        assert_eq!(firsts(&queues), lists, "{flow} {len}");
+    }
+}
+
+/// Rounds in which nobody could be served are made up for at once, and change nothing else.
+#[test]
+fn tiny_quanta_give_what_single_rounds_would() {
+    let mut random = crate::random::Random::new(5);
+    for round in 0..60 {
+        let count = 2 + random.below(30) as usize;
+        let quantum = 1 + random.below(9);
+        let mut queues = Queues::new(1, count);
+        for flow in 0..count as u32 {
+            queues.enqueue(flow, 500 + random.below(1_500));
+            let account = &mut queues.flows[flow as usize].account;
+            account.deficit = random.below(400) as i32;
+        }
+        // One quantum each, until somebody has enough.
+        let mut model: Vec<i64> =
+            queues.flows.iter().map(|flow| flow.account.deficit.into()).collect();
+        let wanted: Vec<i64> = queues.flows.iter().map(|flow| flow.packets[0].into()).collect();
+        let winner = (0..count).cycle().find(|flow| {
+            model[*flow] += i64::from(quantum);
+            model[*flow] >= wanted[*flow]
+        });
+        crate::steps::take();
+        let (mut calls, mut chosen) = (0, None);
+        while chosen.is_none() {
+            let (savings, flows) = (&mut queues.savings, &mut queues.flows);
+            chosen = savings.choose(flows, head, |_| quantum, &Budget::default());
+            calls += 1;
+        }
+        assert_eq!(chosen, winner.map(|flow| flow as u32), "{round}");
+        let seen: Vec<i64> = queues.flows.iter().map(|flow| flow.account.deficit.into()).collect();
+        assert_eq!(seen, model, "{round}: {count} flows of {quantum}");
+        assert!((calls, crate::steps::take()) <= (1, 300), "{round}");
+    }
+}

@@ -340,6 +340,47 @@ mod tests {
         (sent, most)
     }
 
+    /// Debts are paid by each flow's own quanta, however many flows wait for it.
+    #[test]
+    fn shares_are_as_quanta_are() {
+        let mut flows = vec![Flow::default(); 2_400];
+        for (number, flow) in (0..).zip(&mut flows) {
+            flow.packets.push_back(1 + 2 * (number % 2));
+        }
+        let (sent, _) = serve(&mut flows, |flow: &Flow| flow.packets[0], 48_000);
+        let part = |odd: usize| sent.iter().skip(odd).step_by(2).sum::<u64>();
+        let (one, three) = (part(0), part(1));
+        assert!((3 * one).abs_diff(three) < three / 20, "{one} {three}");
+    }
+
+    #[test]
+    fn a_flow_stands_among_the_new_the_old_or_those_in_debt() {
+        let mut flows = vec![Flow::default(); 2];
+        let mut sparse: Sparse = Sparse::with_wheel(Memory::Reserved).unwrap();
+        assert!(sparse.is_empty() && sparse.newest().is_none());
+        sparse.activate(&mut flows, 1, 1000);
+        assert!(!sparse.is_empty() && sparse.newest() == Some(1));
+        let choose = |sparse: &mut Sparse, flows: &mut [Flow], spent| {
+            let budget = Budget::default();
+            budget.spend_on(spent);
+            sparse.choose(flows, |_: &Flow| 700, &budget)
+        };
+        flows[1].account.charge(1000);
+        assert_eq!(choose(&mut sparse, &mut flows, 0), Some(1));
+        assert!(!sparse.is_empty() && sparse.newest().is_none());
+        assert_eq!(flows[1].account.deficit, 700);
+        // Nothing left, and few steps: it waits for its next quantum in the wheel.
+        flows[1].account.charge(700);
+        assert_eq!(choose(&mut sparse, &mut flows, crate::steps::PER_LOOP), Some(1));
+        assert_eq!((flows[1].account.deficit, sparse.is_empty()), (700, false));
+        flows[1].account.charge(700 * 40_000);
+        assert_eq!(choose(&mut sparse, &mut flows, 2 * crate::steps::PER_LOOP - 1), None);
+        assert!(!sparse.is_empty() && sparse.old.is_empty() && sparse.waits);
+        sparse.clear();
+        assert!(sparse.is_empty() && sparse.newest().is_none());
+        assert_eq!(choose(&mut sparse, &mut flows, 0), None);
+    }
+
     #[test]
     fn equal_shares_at_any_quantum_in_bounded_steps() {
         for (count, quantum) in [(3, 1514), (1000, 1), (30_000, 1), (20_000, 1514)] {

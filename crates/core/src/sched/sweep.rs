@@ -70,3 +70,25 @@ impl Sweep {
 pub(super) fn quanta_for(short: i64, quantum: u32) -> u32 {
     (short.max(0) as u64).div_ceil(u64::from(quantum.max(1))).min(u64::from(u32::MAX)) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_is_over_when_it_found_somebody_or_the_first_flow_is_gone() {
+        let mut sweep = Sweep::default();
+        assert!(!sweep.is_on());
+        // A round of single quanta, which finds out how many all can have at once.
+        assert_eq!([(3, 9), (4, 6), (5, 20)].map(|(flow, looks)| sweep.look(flow, looks)), [1; 3]);
+        assert!(sweep.is_on());
+        assert_eq!([(3, 8), (4, 5), (5, 19)].map(|(flow, looks)| sweep.look(flow, looks)), [5; 3]);
+        sweep.left(4);
+        assert!(sweep.is_on());
+        sweep.left(3);
+        assert!(!sweep.is_on());
+        sweep.look(5, 9);
+        sweep.end();
+        assert!(!sweep.is_on());
+    }
+}

@@ -192,6 +192,19 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
+    fn who_waits_is_forgotten_with_the_others() {
+        let mut wheel = Wheel::<ActiveList>::new(Memory::Reserved).unwrap();
+        let mut flows = std::vec![Flow::default(); 2];
+        for (flow, debt) in [(0, 7), (1, 1 << 20)] {
+            flows[flow as usize].account.deficit = -debt;
+            wheel.wait(&mut flows, flow, 1 << 16);
+        }
+        assert!(!wheel.is_empty());
+        wheel.clear();
+        assert!(wheel.is_empty() && wheel.advance(&mut flows).is_empty());
+    }
+
+    #[test]
     fn a_debt_takes_as_many_rounds_as_its_quanta() {
         let mut random = Random::new(3);
         let mut wheel = Wheel::<ActiveList>::new(Memory::Reserved).unwrap();

@@ -371,3 +371,36 @@ fn bytes_sent_are_those_of_the_packets_with_any_form() {
         assert_eq!((totals.sent_packets, totals.sent_bytes), (9, 936), "{words}");
     }
 }
+
+#[test]
+fn in_a_full_buffer_no_user_is_robbed_before_its_turn() {
+    let (mut qdisc, mut lost) = (drr("drr srchost queues 8192 buffer 6"), Lost::default());
+    for n in 0..600u64 {
+        let host = n % 7;
+        qdisc.enqueue(&of_host(host, host as u32 + 1, 100), Time(n), &mut lost);
+    }
+    let mut losses = [0u32; 7];
+    lost.0.iter().for_each(|(host, _)| losses[*host as usize] += 1);
+    assert!(losses.iter().all(|losses| losses.abs_diff(85) <= 15), "{losses:?}");
+}
+
+#[test]
+fn who_has_lost_all_its_packets_keeps_nobody_waiting() {
+    let mut qdisc = drr("drr srchost queues 8192 buffer 1");
+    qdisc.enqueue(&of_host(1, 7, 100), Time(0), &mut Discard);
+    qdisc.enqueue(&of_host(2, 9, 100), Time(0), &mut Discard);
+    assert_eq!((next(&mut qdisc, Time(0)), qdisc.backlog().packets), (Some(2), 0));
+}
+
+#[test]
+fn what_stands_below_a_class_changes_with_it() {
+    let words = |codel: u32| format!("drr class 1:10 codel limit {codel} class 1:20 pie");
+    for codel in [10, 11] {
+        let mut qdisc = drr(&words(10));
+        (0..3).for_each(|n| qdisc.enqueue(&of_class(n, 0x10, 100), Time(0), &mut Discard));
+        qdisc.configure(&qdisc::parse(&words(codel)).unwrap(), Time(1), &mut Discard).unwrap();
+        let (_, below) = qdisc.below(0).unwrap();
+        assert_eq!(below.config(), qdisc::parse(&format!("codel limit {codel}")).unwrap());
+        assert_eq!(below.backlog().packets, 3);
+    }
+}

@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
+use crate::qdisc::Discard;
 
 /// Handles of what was dropped, with the reason.
 #[derive(Default)]
@@ -137,4 +138,33 @@ fn reset_gives_everything_back() {
     queue.reset(&mut lost);
     assert_eq!(lost.0, [(0, DropReason::Reset), (1, DropReason::Reset)]);
     assert_eq!(queue.backlog(), Backlog::default());
+}
+
+#[test]
+fn the_next_packet_is_seen_before_it_is_taken() {
+    let mut fifo = fifo(Kind::Pfifo, Some(2));
+    assert!(fifo.peek().is_none());
+    for n in 1..5 {
+        fifo.enqueue(&Packet::new(n, 100), Time(n), &mut Discard);
+        assert_eq!(fifo.peek().map(|packet| packet.handle), Some(1));
+    }
+}
+
+#[test]
+fn a_limit_in_bytes_is_kept_to_the_byte() {
+    let mut lost = Lost::default();
+    let mut fifo = fifo(Kind::Bfifo, Some(1_000));
+    for (handle, len) in [(1, 1_001), (2, 600), (3, 401), (4, 400), (5, 1)] {
+        fifo.enqueue(&Packet::new(handle, len), Time(handle), &mut lost);
+    }
+    let over = |handle| (handle, DropReason::Overlimit);
+    assert_eq!(lost.0, [over(1), over(3), over(5)]);
+    // What just fits a lower limit stays.
+    for (limit, left) in [(1_000, 2), (999, 1), (400, 1)] {
+        let config = Config::Fifo(Params { kind: Kind::Bfifo, limit: Some(limit) });
+        fifo.configure(&config, Time(9), &mut lost).unwrap();
+        assert_eq!(fifo.backlog().packets, left, "{limit}");
+    }
+    let limits = [0, 39, 40, 4_000].map(|bytes| Limit::bytes(bytes).packets);
+    assert_eq!(limits, [1, 1, 2, 101]);
 }

@@ -286,3 +286,29 @@ fn queues_are_sorted_anew_where_their_number_changes() {
     none.queues.limit = 0;
     assert!(FqCodel::new(&none, &Device::default()).is_err());
 }
+
+#[test]
+fn memory_is_short_where_it_is_over_its_limit_only() {
+    let truesize = packet(0, 5, 1000).truesize;
+    for (memory_limit, overmemory) in [(6 * truesize, 0), (6 * truesize - 1, 1)] {
+        let mut qdisc = fq_codel(|params| {
+            (params.queues.limit, params.queues.memory_limit) = (5, memory_limit);
+            params.drop_batch = 1;
+        });
+        (0..6).for_each(|n| qdisc.enqueue(&packet(n, 5, 1000), Time(n), &mut Discard));
+        let Stats { drop_overlimit, drop_overmemory, .. } = stats(&qdisc);
+        assert_eq!((drop_overlimit, drop_overmemory.0), (1, overmemory), "{memory_limit}");
+    }
+}
+
+/// The drop that begins a spell is no reason to send nothing.
+#[test]
+fn a_call_that_drops_sends_the_next_packet() {
+    let mut qdisc = fq_codel(|_| {});
+    (0..40).for_each(|n| qdisc.enqueue(&packet(n, 5, 1000), Time(n), &mut Discard));
+    for ms in (200..1_000).step_by(100) {
+        let now = Time::ZERO + Span::from_millis(ms);
+        assert!(qdisc.dequeue(now, &mut Discard).is_some(), "{ms}");
+    }
+    assert!(qdisc.snapshot().totals.drops() > 3);
+}

@@ -210,6 +210,15 @@ mod tests {
         Line::new(&params(bits, delay, limit), &Device::default()).unwrap()
     }
 
+    #[test]
+    fn a_line_holds_what_waits_and_what_is_under_way() {
+        let mut params = params(1_000_000, 5, 100);
+        for (in_flight, most) in [(0, 100), (1, 101), (1_000, 1_100)] {
+            params.delay.limit = in_flight;
+            assert_eq!(params.max_packets(&Device::default()), most);
+        }
+    }
+
     /// Delivery times, found by calling exactly when the line asks for it.
     fn deliver(line: &mut Line) -> std::vec::Vec<(u64, u64)> {
         let mut out = std::vec::Vec::new();

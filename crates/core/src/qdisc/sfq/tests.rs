@@ -79,6 +79,19 @@ fn no_flow_has_more_than_depth() {
 }
 
 #[test]
+fn what_is_refused_came_now() {
+    struct Times(Vec<(u64, Time)>);
+    impl PacketOwner for Times {
+        fn dropped(&mut self, packet: Packet, _: DropReason) {
+            self.0.push((packet.handle, packet.enqueued));
+        }
+    }
+    let (mut qdisc, mut lost) = (sfq("sfq limit 100 depth 2"), Times(Vec::new()));
+    (1..5).for_each(|n| qdisc.enqueue(&packet(n, 1, 100), Time(10 * n), &mut lost));
+    assert_eq!(lost.0, [(3, Time(30)), (4, Time(40))]);
+}
+
+#[test]
 fn settings_bound_each_other() {
     for (words, limit, flows) in [
         ("sfq", 127, 128),
