@@ -44,6 +44,15 @@ impl CongestionControl {
     pub fn from_name(name: &str) -> Option<CongestionControl> {
         CongestionControl::ALL.into_iter().find(|control| control.name() == name)
     }
+
+    /// Windows for which Linux makes a send buffer: two, in case of losses; three for BBR, whose
+    /// window stays while losses are repaired (`tcp_sndbuf_expand`).
+    pub(crate) const fn buffered_windows(self) -> u32 {
+        match self {
+            CongestionControl::Bbr => 3,
+            _ => 2,
+        }
+    }
 }
 
 /// Explicit congestion notification.

@@ -275,6 +275,7 @@ impl Sender {
 
     pub(crate) fn write(&mut self, bytes: u64) {
         if !self.closing {
+            self.note_application_limit();
             self.write_end = self.write_end.saturating_add(bytes).min(UNLIMITED);
             self.dirty = true;
         }

@@ -58,8 +58,7 @@ impl Source {
             // Linux's is an `int`.
             cap: config.sndbuf_max.min(i32::MAX as u32),
             overhead: config.segment_overhead,
-            // Room for the window twice over, in case of losses (`tcp_sndbuf_expand`).
-            sizing: 2 * config.segment_sizing(),
+            sizing: config.congestion.buffered_windows() * config.segment_sizing(),
             ..Source::default()
         }
     }
@@ -158,8 +157,22 @@ impl Sender {
         u64::from(self.board.sacked_out).saturating_sub(ranges) * u64::from(self.source.overhead)
     }
 
+    /// The application is about to write: if all it wrote before has left, and the window has room,
+    /// rates measured from here on are its own (Linux's `tcp_rate_check_app_limited`).
+    #[inline]
+    pub(super) fn note_application_limit(&mut self) {
+        if !self.sampler.is_enabled() || self.written() >= self.window.mss.into() {
+            return;
+        }
+        let in_flight = self.board.in_flight();
+        if in_flight < self.window.cwnd && self.board.lost_out <= self.board.resent_out {
+            self.sampler.limit_by_application(self.window.delivered, in_flight);
+        }
+    }
+
     /// The writer fills the buffer.
     fn fill(&mut self) -> bool {
+        self.note_application_limit();
         if self.source.size == 0 {
             self.expand();
         }
@@ -181,6 +194,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CongestionControl;
 
     /// Linux's `tcp_shift_skb_data`: SACKed neighbours are one, and save all overheads but one.
     #[test]
@@ -225,6 +239,12 @@ mod tests {
         sender.window.cwnd = 2;
         sender.expand();
         assert_eq!(sender.source.size, 10 * 2 * 4_352);
+        // BBR's thrice.
+        let bbr = Config { congestion: CongestionControl::Bbr, ..config };
+        let mut sender = Sender::new(&bbr);
+        sender.window.cwnd = 50;
+        sender.expand();
+        assert_eq!(sender.source.size, 50 * 3 * 4_352);
         // Without a cap there is always more.
         let mut sender = Sender::new(&Config { sndbuf_max: 0, ..config });
         sender.expand();

@@ -178,7 +178,10 @@ impl Sender {
             sample.ack_delayed = delayed;
             sample.rtt_us = ack.rtt_us;
             sample.prior_in_flight = prior_in_flight;
-            self.control.control(&mut self.window, &sample, now);
+            // Before the handshake's end there is nothing to control, nor is the MSS known.
+            if !ack.has(fact::SYN_ACKED) {
+                self.control.control(&mut self.window, &sample, now);
+            }
             if core::mem::take(&mut self.window.ignore_rates) {
                 self.sampler.limit_by_application(self.window.delivered, self.window.in_flight);
             }

@@ -149,6 +149,24 @@ fn an_acknowledgement_is_of_data_or_of_the_syn() {
     }
 }
 
+/// Linux's `bbr_init`, which runs when the handshake is over: an initial window of full segments a
+/// round trip, times 2.89. Linux 6.1 itself paces at 118,147 bytes a second after 350 ms.
+#[test]
+fn bbr_begins_with_the_handshakes_rtt_and_mss() {
+    let bbr = Config { congestion: crate::CongestionControl::Bbr, ..Config::default() };
+    let mut sender = Sender::new(&bbr);
+    sender.open();
+    assert!(sender.poll(false, &Now::new(Time(1_000_000))).is_some());
+    let answer = Segment { window: 65_535, ..Segment::new(TcpFlags::ACK, 70, 1) };
+    let now = Now::new(Time(351_000_000));
+    assert!(sender.on_ack(&answer, &now));
+    assert_eq!(sender.window.pacing_rate, crate::congestion::UNPACED);
+    sender.start(1_448, &now);
+    sender.write(100_000);
+    assert!(sender.poll(true, &now).is_some());
+    assert_eq!(sender.window.pacing_rate, 118_147);
+}
+
 /// Linux's `FLAG_ACK_MAYBE_DELAYED`: of one short segment, with nothing out of the ordinary.
 #[test]
 fn the_ack_of_a_short_segment_may_have_been_delayed() {

@@ -163,10 +163,12 @@ impl Sender {
 
     /// Sends a segment once more; `counted` if because it was taken for lost.
     fn send_again(&mut self, id: u32, counted: bool, now: &Now) -> Outgoing {
-        let idle = self.board.in_flight() == 0;
-        let departure = self.sampler.depart(idle, self.window.delivered, now);
+        let departure = self.sampler.depart(false, self.window.delivered, now);
         self.board.set_departure(id, departure);
         self.board.note_resent(id, now.us, counted);
+        let limited = if self.sampler.app_limited() { flag::APP_LIMITED } else { 0 };
+        let record = self.board.get_mut(id);
+        record.flags = record.flags & !flag::APP_LIMITED | limited;
         if counted {
             if self.recovery.resend_stamp == 0 {
                 self.recovery.resend_stamp = now.timestamp();
@@ -193,10 +195,8 @@ impl Sender {
             if self.refill() {
                 continue;
             }
-            match limit {
-                Limit::Application => self.note_application_limit(),
-                Limit::Peer if self.board.is_empty() => self.start_window_probe(now),
-                _ => {}
+            if limit == Limit::Peer && self.board.is_empty() {
+                self.start_window_probe(now);
             }
             return self.end_burst(limit == Limit::Window, now);
         }
@@ -337,7 +337,7 @@ impl Sender {
     }
 
     /// Bytes in the send buffer that were not sent yet.
-    fn written(&self) -> u64 {
+    pub(super) fn written(&self) -> u64 {
         self.write_end.saturating_sub(self.window.nxt)
     }
 
@@ -428,18 +428,6 @@ impl Sender {
         self.window.cwnd = (self.window.cwnd >> halvings).max(floor);
         self.used_since_ms = now.ms;
         self.used = 0;
-    }
-
-    /// Notes for rate samples that the application is the limit.
-    #[inline]
-    fn note_application_limit(&mut self) {
-        if !self.sampler.is_enabled() {
-            return;
-        }
-        let in_flight = self.board.in_flight();
-        if in_flight < self.window.cwnd && self.board.lost_out <= self.board.resent_out {
-            self.sampler.limit_by_application(self.window.delivered, in_flight);
-        }
     }
 }
 

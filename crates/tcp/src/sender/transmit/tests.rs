@@ -151,7 +151,11 @@ fn what_is_enough_or_urgent_does_not_wait() {
 
 /// A sender in the midst of a transfer: five segments of 1000 in flight, more written.
 fn sending() -> Sender {
-    let mut sender = Sender::new(&Config::default());
+    sending_by(CongestionControl::Cubic)
+}
+
+fn sending_by(congestion: CongestionControl) -> Sender {
+    let mut sender = Sender::new(&Config { congestion, ..Config::default() });
     sender.window.mss = 1_000;
     for n in 0..5 {
         sender.board.push(Record { seq: 1_001 + 1_000 * n, len: 1_000, ..Record::default() });
@@ -360,23 +364,48 @@ fn half_a_window_is_pushed() {
     assert_eq!(sender.counters.data_segments, 7);
 }
 
-/// Draft delivery rate, section 3.4: nothing to send, room in the window, no loss to repair.
+/// Linux's `tcp_rate_check_app_limited`: at a write, if all has left that was written before, the
+/// window has room and no loss is left to repair. That nothing is left to send is no sign of it.
 #[test]
-fn a_rate_is_limited_by_the_application_where_nothing_else_limits() {
-    let limited = |cwnd, lost, resent| {
-        let mut sender = sending();
-        let bbr = Config { congestion: CongestionControl::Bbr, ..Config::default() };
-        let own = Sender::new(&bbr);
-        (sender.sampler, sender.control) = (own.sampler, own.control);
-        sender.write_end = sender.window.nxt;
+fn a_write_is_late_where_nothing_else_limits() {
+    let limited = |cwnd, unsent, lost, resent| {
+        let mut sender = sending_by(CongestionControl::Bbr);
+        sender.write_end = sender.window.nxt + unsent;
         sender.window.cwnd = cwnd;
         (sender.board.lost_out, sender.board.resent_out) = (lost, resent);
         sender.send_new(&Now::default());
+        assert!(!sender.sampler.app_limited());
+        sender.write_end = sender.window.nxt + unsent;
+        sender.write(1);
         sender.sampler.app_limited()
     };
-    assert!(limited(6, 0, 0) && limited(6, 1, 1) && limited(6, 0, 0));
-    assert!(!limited(5, 0, 0) && !limited(6, 1, 0) && !limited(4, 0, 0));
-    // Any other limit is none of the application.
+    assert!(limited(6, 0, 0, 0) && limited(6, 0, 1, 1) && limited(8, 999, 0, 0));
+    assert!(!limited(5, 0, 0, 0) && !limited(6, 0, 1, 0) && !limited(4, 0, 0, 0));
+    assert!(!limited(6, 1_000, 0, 0));
+}
+
+/// Linux's `tcp_rate_skb_sent`: what leaves again is stamped anew, its limit included; only an
+/// empty flight makes a new start.
+#[test]
+fn a_repetition_is_stamped_as_it_leaves() {
+    let mut sender = sending_by(CongestionControl::Bbr);
+    sender.sampler.limit_by_application(7, 0);
+    (0..5).for_each(|id| sender.mark_lost(id));
+    sender.window.delivered = 3;
+    sender.send_again(0, true, &Now::new(Time(9_000_000)));
+    let departure = sender.board.departure(0);
+    let stamps = (departure.delivered, departure.delivered_us, departure.first_sent_us);
+    assert_eq!(stamps, (3, 0, 0));
+    assert!(sender.board.get(0).has(flag::APP_LIMITED));
+    assert!(!sender.board.get(1).has(flag::APP_LIMITED));
+    // Once the limit is over, it is forgotten.
+    sender.sampler = sending_by(CongestionControl::Bbr).sampler;
+    sender.send_again(0, true, &Now::new(Time(9_000_000)));
+    assert!(!sender.board.get(0).has(flag::APP_LIMITED));
+}
+
+#[test]
+fn a_shut_window_is_probed_only_when_nothing_is_in_flight() {
     let mut sender = sending();
     sender.peer_edge = 6_001;
     sender.send_new(&Now::default());
