@@ -14,6 +14,11 @@ const PROBE_SIZE: u32 = 64;
 const PROBE_INTERVAL: Span = Span::from_millis(100);
 /// Several packets' time on the slowest line; little against the time that flows need to settle.
 const STAGGER: Span = Span::from_millis(20);
+/// Time by which netem lets a packet go too late in the recordings: 64 or 320 ns, 130 on average.
+/// RTTs of an idle path are then two different numbers of µs. If they were all alike, BBR flows
+/// that start within a round trip would look for the least RTT together ever after, and none would
+/// see the rate that others leave meanwhile.
+const LATENESS: Span = Span(130);
 /// Memory of a segment beside its payload, beyond which a recording makes no sense.
 const MOST_OVERHEAD: u64 = 65_536;
 /// The router's port towards the servers, and the one towards the clients.
@@ -77,6 +82,7 @@ impl HostAccess {
         let value = |key: &str| words.windows(2).find(|pair| pair[0] == key).map(|pair| pair[1]);
         let half = Span((recording.base_rtt_ms * 1e6 / 2.0).round() as u64);
         let delay = value("delay").and_then(|word| units::time(word).ok()).unwrap_or(half);
+        let delay = delay + LATENESS;
         let rate: Option<Rate> = value("rate").and_then(|word| units::rate(word).ok());
         HostAccess { egress: Access { delay, rate }, pacing: words.contains(&"fq") }
     }
