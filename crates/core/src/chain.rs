@@ -334,6 +334,19 @@ mod tests {
     }
 
     #[test]
+    fn a_full_chain_has_no_room() {
+        for (memory, capacity) in MEMORIES.into_iter().zip([1, 32, 33, 100].repeat(2)) {
+            let mut chain = Chain::new(capacity, memory).unwrap();
+            let room = chain.capacity;
+            assert!((capacity as usize..capacity as usize + 2 * CHUNK).contains(&room));
+            for _ in 0..room {
+                assert!(chain.make_room().is_some() && chain.push(&Packet::new(0, 64)).is_some());
+            }
+            assert!(chain.make_room().is_none() && chain.len() as usize == room, "{capacity}");
+        }
+    }
+
+    #[test]
     fn a_short_queue_stays_in_two_chunks() {
         let (mut chain, mut model) =
             (Chain::new(10_000, Memory::Reserved).unwrap(), VecDeque::new());

@@ -174,12 +174,6 @@ impl<S> Flow<S> {
     fn queue(&self) -> &Queue {
         &self.queue
     }
-
-    /// Bytes queued.
-    #[inline]
-    pub fn bytes(&self) -> u64 {
-        self.queue.bytes
-    }
 }
 
 impl<S> Scheduled for Flow<S> {

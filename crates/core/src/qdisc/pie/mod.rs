@@ -253,6 +253,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lent_counts_as_queued() {
+        for (lent, longest) in [(0, 1), (1, 2), (5, 6)] {
+            let mut pie = Pie::new(&Params::default(), &Device::default()).unwrap();
+            pie.lend(Backlog { packets: lent, bytes: 100 * u64::from(lent) }, Time(1));
+            (0..2).for_each(|n| pie.enqueue(&Packet::new(n, 500), Time(2), &mut Discard));
+            let Detail::Pie(stats) = pie.snapshot().detail else { panic!() };
+            // Before the second one came.
+            assert_eq!((stats.max_queue, pie.backlog().packets), (longest, 2), "{lent}");
+        }
+    }
+
+    #[test]
     fn statistics_have_the_delay_and_a_rate_that_is_measured() {
         for (words, rate) in [("pie", false), ("pie dq_rate_estimator", true)] {
             let Ok(Config::Pie(params)) = qdisc::parse(words) else { panic!("{words}") };
