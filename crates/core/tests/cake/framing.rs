@@ -162,3 +162,22 @@ fn a_cost_that_is_kept_is_kept_for_the_same_packet_only() {
         }
     }
 }
+
+/// Lengths come in runs, of which the cost is remembered; a super-packet of the same length has
+/// another.
+#[test]
+fn a_super_packet_costs_its_own_within_a_run() {
+    let mut driver = Driver::new("overhead 10 no-split-gso memlimit 1mb");
+    let plain = with(packet(1, 3_000), |p| p.network_offset = 0);
+    let long = with(plain, |p| (p.gso_size, p.gso_segs, p.header_len) = (1000, 3, 40));
+    let mut cost = |packet| {
+        driver.put(packet);
+        driver.take().expect("a packet waits").adj_len
+    };
+    let (alone, whole) = (cost(plain), cost(long));
+    // Two more headers and overheads.
+    assert_eq!((alone, whole), (3_010, 3_010 + 2 * 50));
+    for packet in [plain, plain, long, plain, long, long, plain, plain] {
+        assert_eq!(cost(packet), if packet.gso_segs > 0 { whole } else { alone });
+    }
+}

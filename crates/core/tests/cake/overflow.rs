@@ -128,3 +128,23 @@ fn blue_wakes_at_overflow_and_comes_to_rest_on_an_empty_queue() {
     assert!((500..2_048).contains(&steps.count()));
     assert_eq!(driver.tin(0).unresponsive_flows, 0);
 }
+
+/// A flow that is found empty each time others send takes BLUE's steps down there.
+#[test]
+fn blue_comes_to_rest_on_a_sparse_flow_as_well() {
+    let mut driver = Driver::new("besteffort bandwidth 80mbit memlimit 5kb");
+    let small = |flow| with(packet(flow, 100), |p| p.truesize = 768);
+    driver.put_all(small(1), 7);
+    assert_eq!((driver.lost().len(), driver.tin(0).unresponsive_flows), (1, 1));
+    driver.take_all();
+    // Its probability is 1/256: sixteen steps, each a target after the last one.
+    for step in 0..16 {
+        assert_eq!(driver.tin(0).unresponsive_flows, 1, "{step}");
+        driver.wait(Span::from_millis(6));
+        driver.put(small(1));
+        driver.take_all();
+        driver.put(small(10 + step));
+        driver.take_all();
+    }
+    assert_eq!(driver.tin(0).unresponsive_flows, 0);
+}

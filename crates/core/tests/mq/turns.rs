@@ -8,7 +8,7 @@ use simnel_core::sched::parallel::Timing;
 use simnel_core::{Packet, Qdisc, Rate, Span, Time};
 
 use crate::run::FULL;
-use crate::{fill, packet};
+use crate::{configure, fill, packet};
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Bytes a second: 1 Gbit/s.
@@ -186,7 +186,7 @@ fn hosts_are_told_apart_in_every_tin() {
         (0..3).for_each(|flow| fill(&mut all[0], 300, &from(8 + flow, 0), Time::ZERO));
         (0..3).for_each(|flow| fill(&mut all[1], 300, &from(24 + flow, 0), Time::ZERO));
         sent(&mut all, Time::ZERO, 300);
-        fill(&mut all[0], 300, &from(16, 1), Time(300_000));
+        fill(&mut all[0], 600, &from(16, 1), Time(300_000));
         let mut bytes = [[0u64; 2]; 2];
         for micros in 300..6_300 {
             for (member, bytes) in all.iter_mut().zip(&mut bytes) {
@@ -199,6 +199,14 @@ fn hosts_are_told_apart_in_every_tin() {
         let [[first, other], [second, _]] = bytes;
         let near = |bytes: u64, parts: u64| bytes.abs_diff(line * parts / 4) <= line / 12;
         assert!(near(first, 1) && near(second, 1) && near(other, 2), "{dscp}: {bytes:?}");
+        // Without the second queue the first host's three flows have half of the line.
+        drop(all.pop());
+        let mut alone = [0u64; 2];
+        for micros in 6_300..9_300 {
+            let sent = all[0].dequeue(Time(micros * 1_000), &mut Discard);
+            sent.into_iter().for_each(|p| alone[(p.src_host >> 10) as usize] += 1514);
+        }
+        assert!(alone[0].abs_diff(alone[1]) <= line / 24, "{dscp}: {alone:?}");
     }
 }
 
@@ -211,6 +219,9 @@ fn a_tin_that_was_idle_begins_at_its_threshold() {
     fill(&mut all[1], 10, &full(2, 2, 46 << 2), Time::ZERO);
     let now = Time(1_000_000_000);
     sent(&mut all, Time::ZERO, 3_000);
+    // It begins with its first packet.
+    fill(&mut all[1], 1, &full(2, 2, 46 << 2), now);
+    sent(&mut all[1..], now, 1);
     fill(&mut all[1], 1_000, &full(2, 2, 46 << 2), now);
     let bytes = sent(&mut all, now, 4_000);
     // Voice has a quarter of the line while others want the rest.
@@ -233,6 +244,93 @@ fn a_queue_that_is_gone_is_not_waited_for() {
     let waits = waits.expect("it waits within 300 us, of which nobody is absent yet");
     drop(all.remove(0));
     let bytes = sent(&mut all, asked(waits + 1), 50)[0];
+    assert!(bytes >= 50 * 125, "{bytes}");
+}
+
+/// A new flow goes before the line is free, by two full packets, until its quantum is used up.
+#[test]
+fn new_flows_go_early_in_every_tin() {
+    for (diffserv, dscp) in [
+        (DiffservMode::Besteffort, 0),
+        (DiffservMode::Diffserv3, 0),
+        (DiffservMode::Diffserv3, 8),
+        (DiffservMode::Diffserv3, 46),
+    ] {
+        let mut both = members(&Params { diffserv, ..params(RATE) }, 2);
+        let packet_time = Span(8 * u64::from(FULL));
+        let first = Time(1_000_000_000);
+        fill(&mut both[0], 9, &full(1, 1, dscp << 2), first);
+        assert!(both[0].dequeue(first, &mut Discard).is_some());
+        // Both of them now wait for the line, which catches up with 500 us.
+        let busy = first + Span::from_micros(1);
+        while both[0].dequeue(busy, &mut Discard).is_some() {}
+        fill(&mut both[0], 60, &full(1, 1, dscp << 2), busy);
+        while both[0].dequeue(busy, &mut Discard).is_some() {}
+        let free = both[0].next_event().expect("packets wait");
+        assert!(free > busy && free.since(busy) <= packet_time, "{dscp}: {free:?}");
+        fill(&mut both[1], 3, &full(2, 2, dscp << 2), busy);
+        assert!(both[1].next_event().expect("packets wait") <= busy, "{dscp}");
+        assert!(both[1].dequeue(busy, &mut Discard).is_some(), "{dscp}");
+        assert!(both[1].dequeue(busy, &mut Discard).is_none(), "{dscp}");
+        assert_eq!(both[1].next_event(), Some(free + packet_time), "{dscp}");
+    }
+}
+
+/// Packets of flows without a standing queue are none of the others' rounds.
+#[test]
+fn new_flows_take_nothing_from_the_standing_ones_beside_them() {
+    let mut all = members(&params(RATE), 2);
+    for (n, member) in all.iter_mut().enumerate() {
+        fill(member, 600, &packet(n as u64, n as u32), Time::ZERO);
+    }
+    let mut bytes = [[0u64; 2]; 2];
+    for micros in 0..4_000u64 {
+        let now = Time(micros * 1_000);
+        if micros % 50 == 0 {
+            all[0].enqueue(&packet(8 + micros / 50 * 8, 9 + micros as u32 / 50), now, &mut Discard);
+        }
+        for (member, bytes) in all.iter_mut().zip(&mut bytes) {
+            let sent = member.dequeue(now, &mut Discard);
+            sent.into_iter().for_each(|p| bytes[usize::from(p.flow > 7)] += u64::from(p.len));
+        }
+    }
+    let [[first, new], [second, _]] = bytes;
+    assert!(new >= 78 * 1514, "{bytes:?}");
+    assert!(first.abs_diff(second) <= 20_000, "{bytes:?}");
+}
+
+/// In one queue the seat's tin is served, by thresholds: voice is on schedule at once.
+#[test]
+fn a_member_serves_the_tin_whose_turn_it_is() {
+    let mut member =
+        members(&Params { diffserv: DiffservMode::Diffserv3, ..params(RATE) }, 1).remove(0);
+    let (mut now, mut lost) = (Time(1 << 30), Lost::default());
+    fill(&mut member, 90, &full(1, 1, 0), now);
+    for _ in 0..40 {
+        next(&mut member, &mut now, &mut lost).expect("packets wait");
+    }
+    let mut small = full(2, 2, 46 << 2);
+    small.len = 200;
+    fill(&mut member, 5, &small, now);
+    for place in [2, 2, 2, 2, 2, 0] {
+        next(&mut member, &mut now, &mut lost).expect("packets wait");
+        assert_eq!(member.placement().map(|(tin, _)| tin), Some(place));
+    }
+}
+
+/// A queue whose packets were all dropped is not waited for.
+#[test]
+fn a_queue_that_a_change_empties_leaves_the_line() {
+    let mut all = members(&params(RATE), 2);
+    for (n, member) in all.iter_mut().enumerate() {
+        fill(member, 400, &packet(n as u64, n as u32), Time::ZERO);
+    }
+    sent(&mut all, Time::ZERO, 100);
+    let asked = |n: u64| Time(100_000 + n * 20_000);
+    let waits = (1..15).find(|n| sent(&mut all[1..], asked(*n), 20)[0] == 0).expect("it waits");
+    configure(&mut all[..1], 100 + 20 * (waits + 1), |params| params.memlimit = 1);
+    assert_eq!(all[0].backlog().packets, 0);
+    let bytes = sent(&mut all[1..], asked(waits + 1), 50)[0];
     assert!(bytes >= 50 * 125, "{bytes}");
 }
 

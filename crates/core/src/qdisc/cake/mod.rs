@@ -732,11 +732,10 @@ impl Managed for Cake {
         Config::Cake(Params { bandwidth: self.rate, ..self.params })
     }
 
-    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+    fn prepare(&self, config: &Config, _: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
         let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
         // Room is not given up, since all packets stay.
-        let device = Device { now, ..self.device };
-        Ok(Cake::boxed(self.arena.capacity(), params, &device)?)
+        Ok(Cake::boxed(self.arena.capacity(), params, &self.device)?)
     }
 
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {

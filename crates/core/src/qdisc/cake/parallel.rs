@@ -184,11 +184,10 @@ impl Managed for Member {
         self.0.config()
     }
 
-    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+    fn prepare(&self, config: &Config, _: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
         let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
         suits(params)?;
-        let device = Device { now, ..self.0.device };
-        Ok(Box::new(Member(Cake::boxed(self.0.arena.capacity(), params, &device)?)))
+        Ok(Box::new(Member(Cake::boxed(self.0.arena.capacity(), params, &self.0.device)?)))
     }
 
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {

@@ -230,3 +230,29 @@ pub(super) fn share(mode: DiffservMode, rate: Rate, tin_index: usize) -> (Rate, 
     };
     tins.get(tin_index).map_or((rate, 0), |&(shift, quantum)| (Rate(rate.0 >> shift), quantum))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tin_is_out_of_debt_when_it_has_something_left() {
+        let mut tin = Tin::new(0);
+        tin.tin_quantum = 1024;
+        for (deficit, rounds) in [
+            (1, 0),
+            (5_000, 0),
+            (0, 1),
+            (-1, 1),
+            (-1_023, 1),
+            (-1_024, 2),
+            (-2_000, 2),
+            (-100_000, 98),
+        ] {
+            tin.deficit = deficit;
+            assert_eq!(tin.rounds_in_debt(), rounds, "{deficit}");
+            tin.refill(rounds);
+            assert!(tin.deficit > 0 && (rounds == 0 || tin.deficit <= 1024), "{deficit}");
+        }
+    }
+}

@@ -318,3 +318,82 @@ fn memory_and_a_smaller_limit_cut_the_classic_queue() {
     dualpi2.configure(&small, Time(0), &mut Discard).unwrap();
     assert_eq!((stats(&dualpi2).qlen_l, stats(&dualpi2).qlen_c), (1, 1));
 }
+
+/// Updates that nobody was there for are made up for, as long as packets stand.
+#[test]
+fn a_long_silence_is_as_many_updates() {
+    for packets in [0, 30] {
+        let mut both = [dualpi2("dualpi2"), dualpi2("dualpi2")];
+        for dualpi2 in &mut both {
+            // First some probability, to come down from.
+            dualpi2.pi = raised();
+            (0..packets).for_each(|_| dualpi2.enqueue(&packet(NOT_ECT), Time(0), &mut Discard));
+        }
+        let [asked, left] = &mut both;
+        let end = Time::ZERO + Span::from_secs(2);
+        for ms in 0..2_000 {
+            asked.lend(Backlog::default(), Time(ms * 1_000_000));
+        }
+        let before = left.pi.base();
+        asked.lend(Backlog::default(), end);
+        left.lend(Backlog::default(), end);
+        assert_eq!(asked.pi.base(), left.pi.base(), "{packets}");
+        assert_eq!(left.pi.base() > before, packets > 0);
+    }
+}
+
+/// A controller that has seen a delay of 100 ms.
+fn raised() -> Pi2 {
+    let (mut pi, params) = (Pi2::default(), Params::default());
+    pi.update(&params.aqm, Span::from_millis(100), params.most());
+    assert!(pi.base() > 0 && pi.base() < params.most());
+    pi
+}
+
+/// Packets that are held above count for the two frames that always pass, and the longest queue.
+#[test]
+fn packets_that_were_lent_count() {
+    for (bytes, judged) in [(0, false), (2_027, false), (2_028, true), (9_000, true)] {
+        let mut dualpi2 = dualpi2("dualpi2 overflow");
+        for _ in 0..3 {
+            dualpi2.enqueue(&packet(ECT1), Time(0), &mut Discard);
+        }
+        dualpi2.lend(Backlog { packets: 7, bytes }, Time(0));
+        dualpi2.enqueue(&packet(ECT1), Time(0), &mut Discard);
+        assert_eq!(stats(&dualpi2).max_queue, 10);
+        dualpi2.dequeue(Time(0), &mut Discard);
+        dualpi2.dequeue(Time(0), &mut Discard);
+        // Of two full frames 1,000 bytes are here, behind the packet that is judged.
+        (dualpi2.pi, dualpi2.params.coupling) = (full(), 255);
+        let sent = dualpi2.dequeue(Time(0), &mut Discard).copied().unwrap();
+        assert_eq!(sent.ecn() == Ecn::Ce, judged, "{bytes}");
+    }
+}
+
+/// A controller that is certain.
+fn full() -> Pi2 {
+    let mut pi = Pi2::default();
+    (0..9_000).for_each(|_| {
+        pi.update(&Params::default().aqm, Span::from_secs(9), ONE);
+    });
+    pi
+}
+
+#[test]
+fn a_change_drops_what_is_too_much_by_packets_or_by_memory_and_no_more() {
+    let truesize = packet(NOT_ECT).truesize;
+    for (limit, memory, left) in [
+        (4, 0, 4),
+        (10, 0, 10),
+        (100, truesize * 6, 6),
+        (100, truesize * 6 - 1, 5),
+        (4, truesize * 6, 4),
+    ] {
+        // No memory is what follows from the limit.
+        let words = std::format!("dualpi2 limit {limit} memlimit {memory}");
+        let mut dualpi2 = dualpi2("dualpi2");
+        (0..10).for_each(|_| dualpi2.enqueue(&packet(NOT_ECT), Time(0), &mut Discard));
+        dualpi2.configure(&qdisc::parse(&words).unwrap(), Time(0), &mut Discard).unwrap();
+        assert_eq!(dualpi2.backlog().packets, left, "{words}");
+    }
+}

@@ -237,3 +237,43 @@ fn write_hertz(weight: u32, digits: Digits, out: &mut dyn Write) -> fmt::Result 
     };
     write!(out, "{}.{places:06}", weight / PER_HERTZ)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::{parse, Config};
+
+    #[test]
+    fn hertz_are_shown_with_six_places_half_to_even() {
+        for (weight, shown) in [
+            // As kept: 0, 1, 2, 3, 6, 40, 255 and 258 of 256ths.
+            (1, "0.000000"),
+            (2, "0.003906"),
+            (3, "0.007812"),
+            (4, "0.011719"),
+            (7, "0.023438"),
+            (41, "0.156250"),
+            (256, "0.996094"),
+            (259, "1.007812"),
+        ] {
+            let mut text = String::new();
+            write_hertz(weight, Digits::AsTc, &mut text).unwrap();
+            assert_eq!(text, shown, "{weight}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_by_zero() {
+        let of = |words: &str| match parse(words) {
+            Ok(Config::Dualpi2(params)) => params,
+            other => panic!("{words}: {other:?}"),
+        };
+        let words = "dualpi2 max_rtt 0 typical_rtt 0 target 0 tupdate 0 memlimit 0 limit 0";
+        assert_eq!(of(words), Params::default());
+        assert_eq!(of("dualpi2 memlimit 1").memlimit, Some(1));
+        let device = Device::default();
+        let reason = |words: &str| parse(words).unwrap().passes_nothing(&device);
+        assert!(reason("dualpi2 memlimit 1").is_some_and(|said| said.contains("`memlimit")));
+        assert_eq!(reason("dualpi2"), None);
+    }
+}

@@ -299,6 +299,19 @@ fn a_queue_that_is_not_ahead_looks_at_the_others_now_and_then() {
     assert!(looks(first), "who joins looks");
     let again = first + TIMING.look + Span(1);
     assert_eq!([first + TIMING.look, again, again].map(&mut looks), [false, true, false]);
+    // It is ahead beyond its lead, and not with it.
+    let round = &mut seat.rounds[TIN];
+    round.served = round.least + round.lead;
+    assert!(!round.is_ahead());
+    round.served += 1;
+    assert!(round.is_ahead());
+    // Nobody is looked for in tins of its own, however long the line was free.
+    let mut seat = tinned(2).remove(0);
+    steps::take();
+    assert_eq!(seat.choose(first, 0b100, 0), Some(2));
+    assert_eq!(steps::take(), 2);
+    assert_eq!(seat.choose(first + TIMING.look, 0b100, 0), Some(2));
+    assert_eq!(steps::take(), 0);
 }
 
 /// The tins in which a queue waits and contends, as the others see it.
@@ -396,8 +409,11 @@ fn a_queue_waits_for_another_ones_tin_and_not_for_an_absent_one() {
         seats[0].shared.clock.pay(Span::ZERO, free, Span::ZERO);
         seats[1].now = micros(1);
         seats[1].wait(2);
+        steps::take();
         let chosen = seats[0].choose(now, 0b011, 0);
         assert_eq!(chosen, if is_present { None } else { Some(1) }, "{free:?}");
+        // It looks at both queues where it joins, and for that one if the line was free.
+        assert_eq!(steps::take(), if is_present { 4 } else { 6 }, "{free:?}");
         let nap = now.max(free) + TIMING.nap;
         assert_eq!(seats[0].due(0), if is_present { nap } else { free }, "{free:?}");
     }
