@@ -152,6 +152,8 @@ pub(crate) struct RateSample {
     pub prior_delivered: u32,
     /// Segments in flight before the acknowledgement.
     pub prior_in_flight: u32,
+    /// Time until the pacer lets another segment leave, in µs.
+    pub wait_us: u32,
     /// Segments newly delivered, and newly taken for lost, by this acknowledgement.
     pub acked: u32,
     pub lost: u32,

@@ -79,6 +79,8 @@ pub(crate) struct Bbr {
     round_start: bool,
     /// The round ends when a segment sent after this count of deliveries is delivered.
     round_delivered: u32,
+    /// When something was last delivered: phases and rates are timed by that.
+    delivered: Now,
     min_rtt_us: u32,
     min_rtt_ms: u32,
     probe_rtt_done_ms: Option<u32>,
@@ -113,6 +115,7 @@ impl Bbr {
             round: 0,
             round_start: false,
             round_delivered: 0,
+            delivered: Now::default(),
             min_rtt_us: u32::MAX,
             min_rtt_ms: 0,
             probe_rtt_done_ms: None,
@@ -209,9 +212,12 @@ impl Bbr {
         self.quantize(window, self.product(window, self.rate.value(), gain))
     }
 
-    /// Segments that will be in the network when the next one leaves.
-    fn in_network(&self, window: &Window, in_flight: u32) -> u32 {
-        in_flight + if self.pacing_gain > ONE { self.burst(window) } else { 0 }
+    /// Of `in_flight`, what will still be in the network when the next segment leaves, which counts
+    /// if it is to add to that.
+    fn in_network(&self, window: &Window, in_flight: u32, wait_us: u32) -> u32 {
+        let next = if self.pacing_gain > ONE { self.burst(window) } else { 0 };
+        let leaving = (u64::from(self.current_rate()) * u64::from(wait_us)) >> RATE_BITS;
+        (in_flight + next).saturating_sub(leaving.min(u64::from(u32::MAX)) as u32)
     }
 
     fn update_rate(&mut self, window: &Window, sample: &RateSample, now: &Now) {
@@ -223,14 +229,20 @@ impl Bbr {
             self.round_start = true;
             self.conserve = false;
         }
-        let probing = self.mode == Mode::ProbeBw;
-        if self.policer.sample(self.round_start, probing, window, sample, now) {
-            self.start_probing(now);
-        }
+        self.look_for_policer(window, sample, now);
         let rate = (u64::from(delivered) << RATE_BITS) / u64::from(sample.interval_us);
         let rate = rate.min(u64::from(u32::MAX)) as u32;
         if !sample.app_limited || rate >= self.rate.value() {
             self.rate.update(RATE_ROUNDS, self.round, rate);
+        }
+    }
+
+    fn look_for_policer(&mut self, window: &Window, sample: &RateSample, now: &Now) {
+        let (probing, known) = (self.mode == Mode::ProbeBw, self.policer.in_use);
+        if self.policer.sample(self.round_start, probing, window, sample, now) {
+            self.start_probing(now);
+        } else if self.policer.in_use && !known {
+            self.pacing_gain = ONE;
         }
     }
 
@@ -267,7 +279,7 @@ impl Bbr {
             return;
         }
         let over = now.us.wrapping_sub(self.cycle_us) > self.min_rtt_us;
-        let in_network = self.in_network(window, sample.prior_in_flight);
+        let in_network = self.in_network(window, sample.prior_in_flight, sample.wait_us);
         let next = if self.pacing_gain == ONE {
             over
         } else if self.pacing_gain > ONE {
@@ -307,13 +319,13 @@ impl Bbr {
         self.full = self.full_rounds >= FULL_ROUNDS;
     }
 
-    fn check_drained(&mut self, window: &mut Window, now: &Now) {
+    fn check_drained(&mut self, window: &mut Window, wait_us: u32, now: &Now) {
         if self.mode == Mode::Startup && self.full {
             self.mode = Mode::Drain;
             window.ssthresh = self.target(window, ONE);
         }
         if self.mode == Mode::Drain
-            && self.in_network(window, window.in_flight) <= self.target(window, ONE)
+            && self.in_network(window, window.in_flight, wait_us) <= self.target(window, ONE)
         {
             self.start_probing(now);
         }
@@ -351,7 +363,7 @@ impl Bbr {
                 }
             }
         }
-        if sample.delivered.is_some_and(|delivered| delivered > 0) {
+        if sample.acked > 0 {
             self.idle_restart = false;
         }
     }
@@ -363,7 +375,8 @@ impl Bbr {
         self.min_rtt_ms = now.ms;
         window.cwnd = window.cwnd.max(self.prior_cwnd);
         if self.full {
-            self.start_probing(now);
+            let delivered = self.delivered;
+            self.start_probing(&delivered);
         } else {
             self.mode = Mode::Startup;
         }
@@ -446,11 +459,15 @@ impl Control for Bbr {
     fn grow(&mut self, _window: &mut Window, _acked: u32, _now: &Now) {}
 
     fn control(&mut self, window: &mut Window, sample: &RateSample, now: &Now) {
-        self.update_rate(window, sample, now);
-        self.update_extra(window, sample, now);
-        self.update_cycle(window, sample, now);
+        if sample.acked > 0 {
+            self.delivered = *now;
+        }
+        let delivered = self.delivered;
+        self.update_rate(window, sample, &delivered);
+        self.update_extra(window, sample, &delivered);
+        self.update_cycle(window, sample, &delivered);
         self.check_full(sample);
-        self.check_drained(window, now);
+        self.check_drained(window, sample.wait_us, &delivered);
         self.update_min_rtt(window, sample, now);
         self.update_gains();
         self.set_pacing_rate(window, self.current_rate(), self.pacing_gain);
@@ -478,14 +495,20 @@ impl Control for Bbr {
                 _ => {}
             }
         }
+        if window.packets_out == 0 {
+            self.delivered = *now;
+        }
     }
 
-    fn on_phase(&mut self, _window: &mut Window, phase: Phase, _now: &Now) {
+    fn on_phase(&mut self, window: &mut Window, phase: Phase, _now: &Now) {
         if phase == Phase::Loss {
             self.prior_phase = Phase::Loss;
             self.full_rate = 0;
+            // A timeout ends a round, and tells of a loss.
             self.round_start = true;
-            self.policer.loss_seen = true;
+            let loss = RateSample { lost: 1, ..RateSample::default() };
+            let delivered = self.delivered;
+            self.look_for_policer(window, &loss, &delivered);
         }
     }
 
@@ -513,7 +536,6 @@ const USE_ROUNDS: u32 = 48;
 struct Policer {
     in_use: bool,
     sampling: bool,
-    loss_seen: bool,
     rounds: u32,
     /// Rate of the last interval, or in use.
     rate: u32,
@@ -554,7 +576,7 @@ impl Policer {
             }
             return false;
         }
-        let lost_now = sample.lost > 0 || core::mem::take(&mut self.loss_seen);
+        let lost_now = sample.lost > 0;
         if !self.sampling {
             if !lost_now {
                 return false;
@@ -597,7 +619,7 @@ impl Policer {
             let close =
                 u64::from(apart) << GAIN_BITS <= u64::from(INTERVAL_RATIO) * u64::from(self.rate);
             if close || Bbr::bytes_per_second(apart, ONE, window.mss) <= INTERVAL_DIFFERENCE {
-                self.rate = rate / 2 + self.rate / 2;
+                self.rate = ((u64::from(rate) + u64::from(self.rate)) / 2) as u32;
                 self.in_use = true;
                 self.rounds = 0;
                 return;

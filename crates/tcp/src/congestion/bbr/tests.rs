@@ -194,16 +194,65 @@ fn startup_drains_to_the_product_and_then_probes() {
     line.bbr.mode = Mode::Startup;
     line.bbr.full = false;
     line.window.in_flight = 47;
-    line.bbr.check_drained(&mut line.window, &line.now);
+    line.bbr.check_drained(&mut line.window, 0, &line.now);
     assert_eq!(line.bbr.mode, Mode::Startup);
     line.bbr.full = true;
-    line.bbr.check_drained(&mut line.window, &line.now);
+    line.bbr.check_drained(&mut line.window, 0, &line.now);
     assert_eq!((line.bbr.mode, line.window.ssthresh), (Mode::Drain, 46));
-    line.bbr.check_drained(&mut line.window, &line.now);
+    line.bbr.check_drained(&mut line.window, 0, &line.now);
     assert_eq!(line.bbr.mode, Mode::Drain);
     line.window.in_flight = 46;
-    line.bbr.check_drained(&mut line.window, &line.now);
+    line.bbr.check_drained(&mut line.window, 0, &line.now);
     assert_eq!(line.bbr.mode, Mode::ProbeBw);
+}
+
+/// Linux: what is delivered until the next segment leaves is no longer in the network, and that
+/// segment is if it is to fill it.
+#[test]
+fn what_is_in_the_network_is_judged_by_the_next_departure() {
+    let mut line = Line::probing();
+    assert_eq!(line.bbr.in_network(&line.window, 40, 0), 40);
+    assert_eq!(line.bbr.in_network(&line.window, 40, 999), 40);
+    assert_eq!(line.bbr.in_network(&line.window, 40, 3_001), 37);
+    assert_eq!(line.bbr.in_network(&line.window, 40, 90_000), 0);
+    line.bbr.pacing_gain = ONE + 1;
+    assert_eq!(line.bbr.in_network(&line.window, 40, 3_001), 39);
+    // So draining is over earlier.
+    for (wait_us, mode) in [(2_000, Mode::Drain), (3_001, Mode::ProbeBw)] {
+        let mut line = Line::probing();
+        (line.bbr.mode, line.bbr.pacing_gain, line.window.in_flight) = (Mode::Drain, ONE, 49);
+        line.bbr.check_drained(&mut line.window, wait_us, &line.now);
+        assert_eq!(line.bbr.mode, mode);
+    }
+    let mut line = Line::probing();
+    line.bbr.cycle = 1;
+    line.bbr.update_gains();
+    let sample = RateSample { prior_in_flight: 47, wait_us: 1_001, ..RateSample::default() };
+    line.bbr.update_cycle(&line.window, &sample, &line.now);
+    assert_eq!(line.bbr.cycle, 2);
+}
+
+/// Linux times phases by `delivered_mstamp`: what delivers nothing ends none. Nor is a connection
+/// still idle after a delivery of which no rate is known.
+#[test]
+fn phases_end_with_deliveries() {
+    for acked in [0, 1] {
+        let mut line = Line::probing();
+        line.wait_us(50_000);
+        line.bbr.idle_restart = true;
+        let sample = RateSample { acked, ..RateSample::default() };
+        line.bbr.control(&mut line.window, &sample, &line.now);
+        assert_eq!((line.bbr.cycle, line.bbr.idle_restart), (2 + acked as usize, acked == 0));
+        assert_eq!(line.bbr.cycle_us, 50_000 * acked);
+    }
+    // A flight that begins begins anew, if nothing at all is out.
+    for (packets_out, us) in [(0, 70_000), (1, 0)] {
+        let mut line = Line::probing();
+        line.wait_us(70_000);
+        line.window.packets_out = packets_out;
+        line.bbr.on_event(&mut line.window, Event::SendStart, &line.now);
+        assert_eq!(line.bbr.delivered.us, us);
+    }
 }
 
 #[test]
@@ -328,10 +377,10 @@ fn an_idle_connection_needs_no_small_window_to_measure() {
     let mut line = Line::probing();
     line.bbr.idle_restart = true;
     line.wait_us(20_000_000);
-    let nothing = RateSample { delivered: Some(0), ..RateSample::default() };
+    let nothing = RateSample::default();
     line.bbr.update_min_rtt(&mut line.window, &nothing, &line.now);
     assert!(line.bbr.mode == Mode::ProbeBw && line.bbr.idle_restart);
-    let some = RateSample { delivered: Some(1), ..RateSample::default() };
+    let some = RateSample { acked: 1, ..RateSample::default() };
     line.bbr.update_min_rtt(&mut line.window, &some, &line.now);
     assert!(line.bbr.mode == Mode::ProbeBw && !line.bbr.idle_restart);
     line.bbr.update_min_rtt(&mut line.window, &some, &line.now);
@@ -499,6 +548,21 @@ fn a_policer_shows_in_two_intervals_of_the_same_rate() {
     assert!(policed([100, 100], [30, 30], [4, 4], true).is_none());
 }
 
+/// Linux: the rate of a policer that is found is not probed beyond, from this acknowledgement on.
+#[test]
+fn a_policer_ends_probing_at_once() {
+    let mut line = Line::probing();
+    (line.bbr.pacing_gain, line.bbr.round_start) = (CYCLE[0], true);
+    line.bbr.policer =
+        Policer { sampling: true, rounds: 3, rate: ONE_A_MS + 1, ..Policer::default() };
+    line.wait_us(100_000);
+    (line.window.delivered, line.window.lost) = (100, 30);
+    let loss = RateSample { lost: 1, ..RateSample::default() };
+    line.bbr.look_for_policer(&line.window, &loss, &line.now);
+    assert!(line.bbr.policer.in_use);
+    assert_eq!((line.bbr.pacing_gain, line.bbr.policer.rate), (ONE, ONE_A_MS));
+}
+
 /// Linux: slow rates agree that are less than 4 kbit/s apart.
 #[test]
 fn slow_policers_are_known_by_bytes() {
@@ -552,10 +616,14 @@ fn a_timeout_and_its_undoing_ask_again_whether_the_pipe_is_full() {
     let mut line = Line::probing();
     (line.bbr.full_rate, line.bbr.full_rounds) = (9, 2);
     line.bbr.on_phase(&mut line.window, Phase::Recovery, &line.now);
-    assert!(line.bbr.full_rate == 9 && !line.bbr.policer.loss_seen);
+    assert!(line.bbr.full_rate == 9 && !line.bbr.policer.sampling);
     line.bbr.on_phase(&mut line.window, Phase::Loss, &line.now);
     assert_eq!((line.bbr.full_rate, line.bbr.prior_phase), (0, Phase::Loss));
-    assert!(line.bbr.round_start && line.bbr.policer.loss_seen);
+    // A policer's interval begins, or goes on by a round.
+    assert!(line.bbr.round_start && line.bbr.policer.sampling);
+    assert_eq!(line.bbr.policer.rounds, 1);
+    line.bbr.on_phase(&mut line.window, Phase::Loss, &line.now);
+    assert_eq!(line.bbr.policer.rounds, 2);
     (line.bbr.full_rate, line.bbr.policer.in_use) = (9, true);
     assert_eq!(line.bbr.undo(&line.window), 80);
     assert_eq!((line.bbr.full_rate, line.bbr.full_rounds, line.bbr.policer.in_use), (0, 0, false));

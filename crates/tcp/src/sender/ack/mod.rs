@@ -178,6 +178,7 @@ impl Sender {
             sample.ack_delayed = delayed;
             sample.rtt_us = ack.rtt_us;
             sample.prior_in_flight = prior_in_flight;
+            sample.wait_us = self.pacer.delay(now.time).as_micros() as u32;
             // Before the handshake's end there is nothing to control, nor is the MSS known.
             if !ack.has(fact::SYN_ACKED) {
                 self.control.control(&mut self.window, &sample, now);
