@@ -160,3 +160,13 @@ fn sizes_are_those_of_each_packet() {
     assert_eq!((stats.min_network_size, stats.max_network_size), (482, 986));
     assert_eq!((stats.min_adj_size, stats.max_adj_size), (492, 996));
 }
+
+/// Arrivals that found no room in one call are counted as overruns; a change drops what it must.
+#[test]
+fn a_change_of_the_limit_overruns_nothing() {
+    let mut driver = Driver::new("besteffort memlimit 10mb");
+    driver.put_all(packet(1, 1514), 3_000);
+    driver.change("besteffort memlimit 46080b");
+    assert_eq!((driver.cake.backlog().packets, driver.lost().len()), (20, 2_980));
+    assert_eq!(driver.stats().overruns, 0);
+}

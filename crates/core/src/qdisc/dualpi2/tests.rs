@@ -364,19 +364,44 @@ fn packets_that_were_lent_count() {
         dualpi2.dequeue(Time(0), &mut Discard);
         dualpi2.dequeue(Time(0), &mut Discard);
         // Of two full frames 1,000 bytes are here, behind the packet that is judged.
-        (dualpi2.pi, dualpi2.params.coupling) = (full(), 255);
+        (dualpi2.pi, dualpi2.params.coupling) = (at(ONE), 255);
         let sent = dualpi2.dequeue(Time(0), &mut Discard).copied().unwrap();
         assert_eq!(sent.ecn() == Ecn::Ce, judged, "{bytes}");
     }
 }
 
-/// A controller that is certain.
-fn full() -> Pi2 {
+/// A controller that is at `most`.
+fn at(most: u32) -> Pi2 {
     let mut pi = Pi2::default();
     (0..9_000).for_each(|_| {
-        pi.update(&Params::default().aqm, Span::from_secs(9), ONE);
+        pi.update(&Params::default().aqm, Span::from_secs(9), most);
     });
+    assert_eq!(pi.base(), most);
     pi
+}
+
+/// In overload, where all of the L queue would be marked, the square of the base probability drops.
+#[test]
+fn overload_begins_beyond_a_coupled_probability_of_one() {
+    for (words, coupling, base, dropped) in [
+        ("dualpi2", 3, ONE / 3, 0),
+        ("dualpi2", 3, ONE / 3 + 1, 111),
+        ("dualpi2", 2, ONE / 10 * 6, 360),
+        ("dualpi2", 2, ONE, 1_000),
+        ("dualpi2 overflow", 2, ONE / 10 * 6, 0),
+    ] {
+        let mut dualpi2 = dualpi2(words);
+        (0..4_000).for_each(|_| dualpi2.enqueue(&packet(ECT1), Time(0), &mut Discard));
+        (dualpi2.pi, dualpi2.params.coupling) = (at(base), coupling);
+        while dualpi2.backlog().packets > 4 {
+            let Some(sent) = dualpi2.dequeue(Time(0), &mut Discard) else { continue };
+            // The last ones always pass.
+            let ecn = sent.ecn();
+            assert!(ecn == Ecn::Ce || dualpi2.backlog().packets < 4, "{words} {base}");
+        }
+        let drops = stats(&dualpi2).drops_l / 4;
+        assert!(drops.abs_diff(dropped) <= 25, "{words} {base}: {drops} of 1,000");
+    }
 }
 
 #[test]
