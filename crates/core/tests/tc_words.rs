@@ -210,6 +210,27 @@ fn what_was_not_said_is_not_shown() {
 }
 
 #[test]
+fn exact_words_leave_out_what_goes_without_saying() {
+    for (words, exact) in [
+        (
+            "tbf rate 1mbit burst 15k limit 30k linklayer atm",
+            "tbf rate 1Mbit burst 15Kb limit 30Kb linklayer atm",
+        ),
+        (
+            "tbf rate 1mbit burst 15k limit 30k mpu 64",
+            "tbf rate 1Mbit burst 15Kb limit 30Kb mpu 64",
+        ),
+        (
+            "tbf rate 1mbit burst 15k limit 30k overhead 4",
+            "tbf rate 1Mbit burst 15Kb limit 30Kb overhead 4",
+        ),
+    ] {
+        let config = qdisc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+        assert_eq!(config.to_string().trim(), exact);
+    }
+}
+
+#[test]
 fn what_is_said_as_it_is_by_itself_changes_nothing() {
     for (words, same) in [
         ("fq_pie quantum 0", "fq_pie"),

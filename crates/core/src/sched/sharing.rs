@@ -173,6 +173,8 @@ mod tests {
         serves_all_that_comes(flows.clone(), Sparse::<ActiveList>::default());
         let sharing = Sharing::new(None, &mut flows, Drr::default());
         serves_all_that_comes(flows.clone(), sharing);
+        let sparse = Sharing::new(None, &mut flows, Sparse::<ActiveList>::default());
+        serves_all_that_comes(flows.clone(), sparse);
         let sharing = Sharing::new(Some(5_000), &mut flows, Drr::default());
         serves_all_that_comes(flows, sharing);
     }

@@ -362,10 +362,12 @@ fn a_queue_of_other_updates_is_a_new_one_but_for_their_number() {
     assert_eq!(PieState::after(7), PieState { updates: 7, ..PieState::NEW });
     // Nor do quiet periods forget delays and updates.
     let law = law(&PieParams { dq_rate_estimator: true, ..PieParams::default() });
-    let mut pie = PieState { updates: 7, qdelay: 3, avg_dq_rate: 100_000, ..queue(0) };
+    let mut pie = PieState { updates: 7, qdelay: 3, avg_dq_rate: 100, ..queue(0) };
     pie.update(&law, 50);
     assert_eq!((pie.updates, pie.burst_time), (7, MAX_BURST));
-    assert_eq!((pie.qdelay, pie.qdelay_old), ((50 << RATE_SHIFT) / 100_000, 3));
+    let qdelay = (50 << RATE_SHIFT) / 100;
+    assert!(qdelay > 0);
+    assert_eq!((pie.qdelay, pie.qdelay_old), (qdelay, 3));
 }
 
 /// Between two updates the probability moves by the same as long as it stays in its decade.

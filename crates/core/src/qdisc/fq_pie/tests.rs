@@ -151,7 +151,7 @@ fn updates_in_one_go_are_those_that_were_due() {
     let config = crate::qdisc::Config::FqPie(Params::default());
     let mut random = Random::new(3);
     let mut now = Time::ZERO;
-    for n in 0..20_000u64 {
+    for n in 0..6_000u64 {
         now += Span(u64::from(random.below(2_000_000)));
         let packet = packet(u64::from(random.below(5)), 0);
         let mut left = [(0, 0); 2];
@@ -211,4 +211,26 @@ fn arrivals_departures_and_losses_are_counted() {
         room[..len].chunks(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect();
     // struct tc_fq_pie_xstats.
     assert_eq!(words, [3, 6, 1, 1, 0, 7, 8, 9, 10]);
+}
+
+/// Updates that were due while a packet waited see its bytes, too.
+#[test]
+fn what_leaves_was_there_until_now() {
+    let mut pie = Controlled::new(&Params::default(), &Device::default()).unwrap();
+    let (packet, mut state) = (packet(1, 0), pie.state());
+    let seconds = |n: u64| Time(n * 1_000_000_000);
+    state.dequeued(&pie.law, seconds(0), 1000, Time(40_000_000), 50_000);
+    state.update_often(&pie.law, 50_000, 10_000);
+    state.dequeued(&pie.law, seconds(5), 1000, seconds(5), 0);
+    state.update_often(&pie.law, 0, 1);
+    assert!(state.probability() > 0);
+    let mut expected = state;
+    expected.update_often(&pie.law, 1000, 1);
+    let enqueued = Packet { enqueued: seconds(6), ..packet };
+    expected.dequeued(&pie.law, seconds(6), 1000, seconds(6), 0);
+    pie.updates += 1;
+    state.updates = pie.updates - 1;
+    expected.updates = pie.updates;
+    assert!(pie.passes(&mut state, &enqueued, Left { queue: 0, all: 0 }, seconds(6)));
+    assert_eq!(state, expected);
 }

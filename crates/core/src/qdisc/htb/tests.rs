@@ -421,3 +421,23 @@ fn what_another_class_has_below_is_not_ones_own() {
         assert_eq!(htb.below(n).unwrap().1.config(), qdisc::parse(words).unwrap());
     }
 }
+
+/// Linux ends the turn of a class whose discipline has dropped the rest before it pays for what is
+/// sent: the one after it loses its turn.
+#[test]
+fn who_sends_its_last_after_drops_passes_two_turns() {
+    let class = |minor: u32, below: &str| {
+        format!(" class 1:{minor:x} rate 80mbit burst 90kb quantum 900 {below}")
+    };
+    for (drops, order) in [(0, [0x10, 0x20, 0x30]), (2, [0x10, 0x30, 0x20])] {
+        let first = class(0x10, "drr max-age 5ms");
+        let mut htb = htb(&format!("htb{first}{}{}", class(0x20, ""), class(0x30, "")));
+        (0..drops).for_each(|_| htb.enqueue(&packet(0x10), Time(0), &mut Discard));
+        let now = Time(1_000_000_000);
+        for minor in [0x10, 0x20, 0x30] {
+            htb.enqueue(&packet(minor), now, &mut Discard);
+        }
+        let next = || htb.dequeue(now, &mut Discard).map(|packet| packet.handle);
+        assert_eq!(core::iter::from_fn(next).collect::<Vec<_>>(), order, "{drops}");
+    }
+}

@@ -89,6 +89,10 @@ fn check(tree: &Tree, active: &BTreeSet<u16>, now: Time) {
 fn classes_hang_where_they_may_send_or_borrow_and_wait_elsewhere() {
     let mut random = Random::new(11);
     let (mut tree, mut active, mut now) = (family(), BTreeSet::new(), Time(1));
+    // Ceils hold more than rates do, so that most classes borrow.
+    for class in &mut tree.classes {
+        class.ceil = TokenBucket::new(Rate(2_000_000), 6_000, Arithmetic::Exact);
+    }
     let mut modes = [0; 3];
     for step in 0..6_000 {
         let leaf = LEAVES[random.below(7) as usize];
@@ -336,4 +340,20 @@ fn buckets_are_taken_over_as_they_were() {
     new.forget(later);
     assert!(new.classes.iter().all(|class| class.rate.level(Span::ZERO) == 1_000_000));
     assert!(new.classes.iter().all(|class| class.ceil.level(Span::ZERO) == 500_000));
+}
+
+/// One of its priorities its parent has from elsewhere, the other is new there.
+#[test]
+fn a_class_of_two_priorities_brings_both_to_its_parent() {
+    let mut tree = family();
+    [2, 3, 4, 5].into_iter().for_each(|index| tree.set_mode(index, Mode::Borrow));
+    tree.set_mode(1, Mode::Wait);
+    [3, 4, 5].into_iter().for_each(|leaf| tree.activate(leaf));
+    assert_eq!((tree.classes[0].activity, tree.rows(7)), (0b0001, 0b0001));
+    tree.set_mode(1, Mode::Borrow);
+    assert_eq!((tree.classes[0].activity, tree.rows(7)), (0b1001, 0b1001));
+    let feeds = [0, 3].map(|prio| tree.classes[0].feeds[prio].members.clone());
+    assert_eq!(feeds, [[1, 2].to_vec(), [1].to_vec()]);
+    tree.set_mode(1, Mode::Wait);
+    assert_eq!((tree.classes[0].activity, tree.rows(7)), (0b0001, 0b0001));
 }

@@ -341,6 +341,19 @@ mod tests {
     }
 
     #[test]
+    fn after_a_reset_adaptation_is_due_half_a_second_after_the_last_packet_left() {
+        let mut red = red("red limit 400000 min 30000 max 90000 avpkt 1000 adaptive");
+        let Config::Red(Params { kind: Kind::Linux(params), .. }) = red.config() else { panic!() };
+        red.enqueue(&Packet::new(1, 1000), Time(1), &mut Discard);
+        let now = Time(2_000_000_000);
+        assert!(red.dequeue(now, &mut Discard).is_some());
+        red.reset(&mut Discard);
+        let Controller::Linux(law, state) = &red.aqm().controller else { panic!() };
+        let timer = Periodic::new(crate::tick::Tick::Exact, now, ADAPT_EVERY, ADAPT_EVERY);
+        assert_eq!(*state, RedState::new(&params, law, now, timer));
+    }
+
+    #[test]
     fn a_full_queue_counts_as_pdrop() {
         let mut red = red("red limit 5000 min 3000 max 4999 avpkt 1000 burst 4");
         (0..9).for_each(|n| red.enqueue(&Packet::new(n, 1000), Time(n), &mut Discard));

@@ -253,3 +253,23 @@ fn the_flow_that_does_not_respond_bears_the_losses() {
     assert!(losses.0[0] > 40_000, "{:?}", losses.0);
     assert!(others < 2_500, "{others}");
 }
+
+#[test]
+fn the_set_that_is_warmed_up_learns_and_the_other_does_not() {
+    let steps = Params { increment: 100, target: 1, ..Params::default() };
+    for other in [0, 1] {
+        let mut blue = Blue::new(&steps, &Device::default()).unwrap();
+        for level in blue.sets.iter_mut().flat_map(|set| &mut set.bins) {
+            level.fill(Bin { len: 1, prob: 0 });
+        }
+        blue.warm(&packet(1, 0), other, &mut Discard);
+        let learnt = blue
+            .sets
+            .each_ref()
+            .map(|set| set.bins.iter().flatten().map(|bin| usize::from(bin.prob)).sum::<usize>());
+        let mut expected = [0; 2];
+        expected[other] = 100 * LEVELS;
+        assert_eq!(learnt, expected);
+        assert_eq!(blue.hashes.map(|hash| hash > 0), [other == 0, other == 1]);
+    }
+}
