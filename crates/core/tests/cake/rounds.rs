@@ -77,9 +77,11 @@ fn without_a_shaper_tins_take_turns_as_published() {
             let most = if step / 200 % 2 == 0 { 24 } else { 3 };
             if random.below(most) >= driver.cake.backlog().packets {
                 let tin = random.below(count as u32) as usize;
-                let len = match random.below(100) < large / 20 {
-                    true => 1 + random.below(400_000),
-                    false => 64 + random.below(1_451),
+                let len = match random.below(100) {
+                    n if n < large / 20 => 1 + random.below(400_000),
+                    // The quantum, after which a tin has neither debt nor credit.
+                    n if n % 3 == 0 => rounds.quanta[tin] as u32,
+                    _ => 64 + random.below(1_451),
                 };
                 driver.put(with(packet(tin as u32, len), |p| p.tos = dscps[tin] << 2));
                 rounds.queued[tin] += 1;

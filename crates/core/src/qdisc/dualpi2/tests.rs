@@ -342,6 +342,28 @@ fn a_long_silence_is_as_many_updates() {
     }
 }
 
+/// The same where one update finds all as it was: another packet has waited as long as the last.
+#[test]
+fn an_update_without_effect_does_not_end_a_silence() {
+    let mut both = [dualpi2("dualpi2 target 20ms"), dualpi2("dualpi2 target 20ms")];
+    let at = |ms: u64| Time(ms * 1_000_000);
+    for dualpi2 in &mut both {
+        dualpi2.enqueue(&packet(NOT_ECT), at(0), &mut Discard);
+        assert!(dualpi2.dequeue(at(16), &mut Discard).is_some());
+        (0..9).for_each(|_| dualpi2.enqueue(&packet(NOT_ECT), at(16), &mut Discard));
+        // The last delay stays.
+        dualpi2.pi.restart();
+    }
+    let [asked, left] = &mut both;
+    for ms in 17..2_001 {
+        asked.lend(Backlog::default(), at(ms));
+        assert!(ms > 47 || asked.pi.base() == 0, "{ms}");
+    }
+    left.lend(Backlog::default(), at(2_000));
+    assert!(asked.pi.base() > 0);
+    assert_eq!(asked.pi.base(), left.pi.base());
+}
+
 /// A controller that has seen a delay of 100 ms.
 fn raised() -> Pi2 {
     let (mut pi, params) = (Pi2::default(), Params::default());
