@@ -8,7 +8,7 @@
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Rate;
-use simnel_core::tc::{units, ParseError};
+use simnel_core::tc::{units, Keyword, ParseError};
 
 use crate::direction::Direction;
 
@@ -156,7 +156,7 @@ fn understood(
     words: &str,
     said: usize,
 ) -> Result<Config, String> {
-    qdisc::amend(before, words).map_err(|mut error| {
+    let config = qdisc::amend(before, words).map_err(|mut error| {
         let own = before.split_whitespace().count();
         // What is no keyword may be the name of a discipline: misspelt, or one of Linux's.
         let may_be_name = error.index == own;
@@ -167,29 +167,80 @@ fn understood(
         }
         error.index += said;
         format!("{direction}: {error}")
-    })
+    })?;
+    check_own_rates(words).map_err(|error| format!("{direction}: {error}"))?;
+    Ok(config)
 }
 
 /// An error for a rate that no line has, or that is another one than it looks like.
 pub(crate) fn check_rate(direction: Direction, word: &str) -> Result<(), String> {
-    // What cannot be read the grammar says, where it is needed.
-    let Ok(rate) = units::rate(word) else { return Ok(()) };
-    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-    let number = &word[..word.len() - unit.len()];
-    let meant = if unit.to_ascii_lowercase().ends_with("bps") {
+    let error = |slip| format!("{direction}: `{word}` is {slip}");
+    if let Some(slip) = slip(word) {
+        return Err(error(slip));
+    }
+    match units::rate(word) {
+        Ok(rate)
+            if !rate.is_unlimited() && rate < LEAST && !unit(word).eq_ignore_ascii_case("bit") =>
+        {
+            let bits = rate.bits();
+            let number = number(word);
+            Err(error(format!(
+                "less than any line has: did you mean `{number}mbit`? If not, say `{bits}bit`"
+            )))
+        }
+        // What cannot be read the grammar says, where it is needed.
+        _ => Ok(()),
+    }
+}
+
+/// The same for the rates in a discipline's own `words`; those of its classes may be small.
+///
+/// # Errors
+/// A rate without a unit below what any line has, one in bytes, or less than a byte per second.
+pub fn check_own_rates(words: &str) -> Result<(), String> {
+    let takes_rate = |word: &str| {
+        let takes = |keyword: &Keyword| keyword.word == word && keyword.argument == "RATE";
+        qdisc::disciplines().iter().any(|known| qdisc::keywords(known.name).any(takes))
+    };
+    let mut words = words.split_whitespace().peekable();
+    while let Some(keyword) = words.next() {
+        let rate = words.peek().filter(|_| takes_rate(keyword));
+        if let Some((rate, slip)) = rate.and_then(|rate| Some((rate, slip(rate)?))) {
+            return Err(format!("`{keyword} {rate}` is {slip}"));
+        }
+    }
+    Ok(())
+}
+
+/// The unit of a rate.
+fn unit(word: &str) -> &str {
+    word.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+}
+
+/// The part before it.
+fn number(word: &str) -> &str {
+    &word[..word.len() - unit(word).len()]
+}
+
+/// The other reading of a rate without its unit, or with one of bytes; of one that rounds to none.
+fn slip(word: &str) -> Option<String> {
+    let rate = units::rate(word).ok()?;
+    let (number, unit) = (number(word), unit(word));
+    if unit.to_ascii_lowercase().ends_with("bps") {
         // A unit of bytes without its thousands is no line's either.
         let thousands = if unit.len() == 3 { "m" } else { &unit[..unit.len() - 3] };
         let bits = format!("{number}{thousands}bit");
-        format!("in bytes per second, {}: did you mean `{bits}`?", shown(rate))
-    } else if rate.0 == 0 || rate >= LEAST || unit.eq_ignore_ascii_case("bit") {
-        return Ok(());
-    } else if unit.is_empty() {
+        return Some(format!("in bytes per second, {}: did you mean `{bits}`?", shown(rate)));
+    }
+    // A plain zero is no limit.
+    if rate.is_unlimited() && number.contains(|c: char| ('1'..='9').contains(&c)) {
+        let bits =
+            if unit.is_empty() { format!("{number} bits per second, ") } else { String::new() };
+        return Some(format!("{bits}less than a byte per second: did you mean `{number}mbit`?"));
+    }
+    (unit.is_empty() && !rate.is_unlimited() && rate < LEAST).then(|| {
         format!("{number} bits per second: did you mean `{number}mbit`? If not, say `{number}bit`")
-    } else {
-        let bits = rate.bits();
-        format!("less than any line has: did you mean `{number}mbit`? If not, say `{bits}bit`")
-    };
-    Err(format!("{direction}: `{word}` is {meant}"))
+    })
 }
 
 fn shown(rate: Rate) -> String {
@@ -365,6 +416,16 @@ mod tests {
             (Some("9kbit"), "", "did you mean `9mbit`? If not, say `9000bit`"),
             (Some("10mbps"), "", "in bytes per second, 80 Mbit/s: did you mean `10mbit`?"),
             (Some("10bps"), "", "in bytes per second, 80 bit/s: did you mean `10mbit`?"),
+            (Some("5"), "", "`5` is 5 bits per second, less than a byte per second: did you mean"),
+            (Some("5bit"), "", "`5bit` is less than a byte per second: did you mean `5mbit`?"),
+            (Some("0.9"), "fq_codel", "did you mean `0.9mbit`?"),
+            (None, "cake bandwidth 3", "upload: `bandwidth 3` is 3 bits per second, less than"),
+            (None, "cake bandwidth 20", "did you mean `20mbit`? If not, say `20bit`"),
+            (None, "cake bandwidth 20mbps", "160 Mbit/s: did you mean `20mbit`?"),
+            (None, "htb rate 20 fq_codel", "`rate 20` is 20 bits per second: did you mean"),
+            (None, "htb rate 2mbit ceil 20 burst 9k cburst 9k sfq", "`ceil 20` is 20 bits"),
+            (None, "tbf rate 20 burst 9kb limit 9kb", "`rate 20` is 20 bits per second"),
+            (None, "line rate 3", "`rate 3` is 3 bits per second, less than"),
             (Some("1mbit"), "netem delay 9ms", "`netem` (word 1) cannot be used: of what netem"),
             (None, "cake_mq", "`cake_mq` (word 1) cannot be used: it needs the kernel"),
             (Some("1mbit"), "cake bandwidth 2mbit", "`upload 1mbit` and `bandwidth 2mbit`"),
@@ -428,6 +489,14 @@ mod tests {
             let later =
                 changed(Upload, &present, (!rate.is_empty()).then_some(rate), words).unwrap();
             assert_eq!(later, settings(expected), "{present} {rate} {words}");
+        }
+        for (rate, words) in [(Some("5"), ""), (None, "bandwidth 5"), (None, "cake bandwidth 20")] {
+            let error = changed(Upload, "cake bandwidth 9mbit", rate, words).unwrap_err();
+            assert!(error.contains("bits per second"), "{error}");
+        }
+        let unlimited = Ok(settings("cake unlimited nat"));
+        for (rate, words) in [(Some("0"), ""), (None, "bandwidth 0")] {
+            assert_eq!(changed(Upload, "cake bandwidth 9mbit nat", rate, words), unlimited);
         }
         let several = "htb default 1 class 1:1 rate 1mbit class 1:2 rate 2mbit";
         let error = changed(Upload, several, Some("2mbit"), "").unwrap_err();

@@ -8,6 +8,7 @@ use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::Span;
 use simnel_gateway::daemon::Daemon;
 use simnel_gateway::link::{stop_on_signals, Link, LinkSettings};
+use simnel_gateway::words::check_own_rates;
 use simnel_gateway::Settings;
 
 use super::{misuse, misuse_with_help, Control};
@@ -63,13 +64,21 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
             "for example: simnel link eth0 eth1 rate 20mbit delay 15ms",
         ));
     }
-    let line = |words: &[&str]| {
-        let words = [&["line"], words].concat();
-        qdisc::parse_words(&words).map_err(misuse)
+    let line = |words: &[&str]| -> miette::Result<Config> {
+        let line = qdisc::parse_words(&[&["line"], words].concat()).map_err(misuse)?;
+        check_own_rates(&words.join(" ")).map_err(misuse)?;
+        Ok(line)
     };
     let mut halves = words.splitn(2, |word| *word == "reverse");
     let forward = halves.next().unwrap_or_default();
-    let backward = [forward, halves.next().unwrap_or_default()].concat();
+    let reverse = halves.next();
+    if reverse.is_some_and(<[&str]>::is_empty) {
+        return Err(misuse_with_help(
+            "nothing follows `reverse`",
+            "for example: reverse rate 20mbit; without it both directions are the same",
+        ));
+    }
+    let backward = [forward, reverse.unwrap_or_default()].concat();
     Ok(Request { other, forward: line(forward)?, backward: line(&backward)? })
 }
 
@@ -136,5 +145,13 @@ mod tests {
         assert!(understand(&words("eth1")).is_err());
         let error = understand(&words("eth1 rote 3mbit")).unwrap_err().to_string();
         assert!(error.contains("`rote`"), "{error}");
+        for (said, expected) in [
+            ("eth1 rate 3", "`rate 3` is 3 bits per second"),
+            ("delay 5ms reverse rate 20", "`rate 20` is 20 bits per second"),
+            ("rate 3mbit reverse", "nothing follows `reverse`"),
+        ] {
+            let error = understand(&words(said)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

@@ -176,6 +176,10 @@ fn mistakes_are_named() {
         ),
         ("up nosuch0 download 50 upload 10", "did you mean `50mbit`? If not, say `50bit`"),
         ("up nosuch0 upload 10mbps", "in bytes per second, 80 Mbit/s: did you mean `10mbit`?"),
+        ("up nosuch0 download 20mbit upload 5", "`5` is 5 bits per second"),
+        ("up nosuch0 cake bandwidth 20", "did you mean `20mbit`? If not, say `20bit`"),
+        ("change nosuch0 upload 5", "`5` is 5 bits per second"),
+        ("link nosuch0 eth1 rate 3", "`rate 3` is 3 bits per second"),
         ("up nosuch0 upload 9mbit upload 8mbit", "`upload` is said twice"),
         (
             "up nosuch0 upload 9mbit bandwidth 8mbit",
