@@ -96,12 +96,34 @@ pub(crate) fn bridge_of(interface: &str) -> Result<Option<u32>, Error> {
     Ok(bridge)
 }
 
+/// Two interfaces that are ports of one bridge. A bridge that was made for it is removed with this
+/// value, unless it is kept.
+#[must_use]
+pub struct Joined {
+    made: Option<u32>,
+}
+
+impl Joined {
+    /// Lets the bridge stay when we end, so that traffic does not.
+    pub fn keep(mut self) {
+        self.made = None;
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        if let (Some(bridge), Ok(socket)) = (self.made, Socket::open_routing()) {
+            let _ = socket.request(&removal(bridge));
+        }
+    }
+}
+
 /// Makes two interfaces ports of one bridge, `simnel-br`, if they are not yet: what comes in by one
-/// goes out by the other. The bridge stays when we end, so that traffic does not.
+/// goes out by the other.
 ///
 /// # Errors
 /// One of them is not there, or a port of another bridge; or the kernel has no bridges.
-pub fn join(first: &str, second: &str) -> Result<(), Error> {
+pub fn join(first: &str, second: &str) -> Result<Joined, Error> {
     if first == second {
         return Err(Error::Bridge(format!("`{first}` cannot be joined to itself")));
     }
@@ -114,7 +136,7 @@ pub fn join(first: &str, second: &str) -> Result<(), Error> {
         bridges[place] = bridge_of(name)?;
     }
     if bridges[0].is_some() && bridges[0] == bridges[1] {
-        return Ok(());
+        return Ok(Joined { made: None });
     }
     for (name, bridge) in [first, second].into_iter().zip(bridges) {
         if let Some(bridge) = bridge.and_then(sys::interface_name) {
@@ -128,13 +150,11 @@ pub fn join(first: &str, second: &str) -> Result<(), Error> {
     socket.request(&new(BRIDGE, "bridge")).map_err(no_bridge)?;
     let bridge = sys::interface(BRIDGE, Query::Index)
         .map_err(|e| Error::system("looking for the new bridge", e))?;
+    let joined = Joined { made: Some(bridge) };
     for number in numbers {
-        if let Err(refusal) = socket.request(&enslavement(number, bridge)) {
-            let _ = socket.request(&removal(bridge));
-            return Err(no_bridge(refusal));
-        }
+        socket.request(&enslavement(number, bridge)).map_err(no_bridge)?;
     }
-    Ok(())
+    Ok(joined)
 }
 
 fn no_bridge(refusal: Refusal) -> Error {

@@ -13,7 +13,9 @@ use simnel_gateway::daemon::{Daemon, Notice};
 use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::trial::Back;
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
-use simnel_gateway::{check_name, default_routes, Backend, Direction, Error, Lanes, Settings};
+use simnel_gateway::{
+    check_name, default_routes, join, Backend, Direction, Error, Joined, Lanes, Settings,
+};
 
 use super::{auto, duration, interface_name, misuse, misuse_with_help, trial_time, Control};
 
@@ -218,19 +220,26 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         let autorate = Autorate::new(upload, download, named.as_deref()).map_err(misuse)?;
         settings.autorate = Some(autorate);
     }
-    if let Some(lan) = &args.bridge {
-        simnel_gateway::join(lan, &request.interface).into_diagnostic()?;
-    } else if !args.anyway {
+    if args.bridge.is_none() && !args.anyway {
         leads_out(&request.interface)?;
     }
+    let bridge = || {
+        let lan = args.bridge.as_deref();
+        lan.map(|lan| join(lan, &request.interface)).transpose().into_diagnostic()
+    };
     let daemon_only = settings.needs_daemon();
     if args.backend == Backend::Kernel {
         daemon_only.as_ref().map_or(Ok(()), |why| Err(misuse(why)))?;
     }
     if args.backend != Backend::Userspace && daemon_only.is_none() {
+        let joined = bridge()?;
         match in_kernel(&settings, &request, args) {
             Err(Error::NoModule) if args.backend == Backend::Auto => {}
-            done => return done.map(|()| ExitCode::SUCCESS).into_diagnostic(),
+            done => {
+                done.into_diagnostic()?;
+                joined.into_iter().for_each(Joined::keep);
+                return Ok(ExitCode::SUCCESS);
+            }
         }
     }
     let done = account(&settings.interface, |direction| settings.direction(direction).cloned());
@@ -247,7 +256,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     })
     .into_diagnostic()?;
     let interface = settings.interface.clone();
+    // A daemon that follows another one finds the bridge there, and leaves it.
+    let joined = bridge()?;
     daemon.up(settings).into_diagnostic()?;
+    joined.into_iter().for_each(Joined::keep);
     if let Some(span) = args.trial {
         daemon.on_trial(&interface, span).into_diagnostic()?;
     }

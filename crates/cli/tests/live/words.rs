@@ -1,5 +1,7 @@
 //! Commands and configuration files: what they do, and what they say about mistakes.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::thread;
 use std::time::Instant;
@@ -8,7 +10,7 @@ use simnel_core::qdisc;
 use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_testbed::Home;
 
-use crate::{text, Live, SECOND, SIMNEL};
+use crate::{text, within, Live, SECOND, SIMNEL};
 
 #[test]
 fn two_interfaces_at_once_and_no_second_gateway_on_one() {
@@ -68,6 +70,24 @@ fn two_interfaces_at_once_and_no_second_gateway_on_one() {
     live.ok("down br-lan");
     drop((wan, lan));
     assert!(live.is_clean());
+}
+
+#[test]
+fn a_bridge_that_serves_nothing_is_not_left_behind() {
+    let Some(live) = Live::new("a_bridge_that_serves_nothing_is_not_left_behind") else { return };
+    let ip = |words: &str| {
+        within(&live.home.gateway, "ip", &words.split(' ').collect::<Vec<_>>()).status.success()
+    };
+    assert!(ip("link add ba type veth peer name ca"));
+    // Everybody may write there: no lock is taken.
+    let open = live.home.testbed.directory().unwrap().join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+    let directory = open.to_string_lossy();
+    let words = ["up", "--bridge", "ba", "ca", "upload", "1mbit", "--control-dir", &directory];
+    let refused = within(&live.home.gateway, SIMNEL, &words);
+    assert!(text(&refused.stderr).contains("is not safe"), "{}", text(&refused.stderr));
+    assert!(!ip("link show simnel-br"), "the bridge is there");
 }
 
 /// A discipline's words where its name is not enough.

@@ -19,9 +19,9 @@ pub fn frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies() {
     world.ip("c", "addr add 10.88.0.1/24 dev lan0");
     world.ip("s", "addr add 10.88.0.2/24 dev wan0");
     world.within("g", || {
-        simnel_gateway::join("lan0", "wan0").unwrap();
-        simnel_gateway::join("lan0", "wan0").expect("they are joined already");
-        let error = simnel_gateway::join("lan0", "wan1").unwrap_err().to_string();
+        simnel_gateway::join("lan0", "wan0").unwrap().keep();
+        drop(simnel_gateway::join("lan0", "wan0").expect("they are joined already"));
+        let error = simnel_gateway::join("lan0", "wan1").err().unwrap().to_string();
         assert!(error.contains("`lan0` is a port of the bridge `simnel-br`"), "{error}");
     });
     let (server, client) = (address("10.88.0.2", 5100), address("10.88.0.1", 5101));
