@@ -246,8 +246,14 @@ impl Interface {
             let rate = rate.as_deref().map(|rate| autorate::range(direction, rate, self.autorate));
             let (rate, range) = rate.transpose()?.unzip();
             let config = settings_of(direction, rate, words)?;
-            let each = settings_of(direction, None, words)?;
-            let config = shares::tree(direction, (&config, &each), shares)?;
+            let config = match shares {
+                [] => config,
+                // Words that need a rate stand below no share.
+                _ => {
+                    let each = settings_of(direction, None, words)?;
+                    shares::tree(direction, (&config, &each), shares)?
+                }
+            };
             if let Some(range) = range.flatten() {
                 if matches!(config, Config::Htb(_)) && !shares.is_empty() {
                     return Err(format!(

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{simnel, text, SIMNEL};
+use super::{simnel, simnel_in, text, SIMNEL};
 
 #[test]
 fn help_completions_and_manual_know_every_command() {
@@ -92,6 +92,28 @@ fn a_negative_overhead_is_a_word_and_no_option() {
         let output = simnel(&command.split(' ').collect::<Vec<_>>());
         let errors = text(&output.stderr);
         assert!(output.status.code() == Some(1) && !errors.contains("-4"), "{command}: {errors}");
+    }
+}
+
+#[test]
+fn import_ends_with_status_1_if_nothing_is_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tc");
+    let cake = |bandwidth: &str| format!("qdisc cake 1: root refcnt 2 bandwidth {bandwidth}\n");
+    for (text, args, status, told) in [
+        (cake("9Mbit"), &["--dev", "wan", "--command"][..], 0, "simnel up wan upload 9Mbit cake"),
+        (cake("9Mbit"), &[], 1, "`--dev eth0`"),
+        (cake("unlimited"), &["--dev", "wan"], 0, "upload_qdisc = \"cake bandwidth unlimited\""),
+        (cake("unlimited"), &["--dev", "wan", "--command"], 1, "leave out --command"),
+        (cake(""), &["--dev", "wan"], 1, "does not tell its `bandwidth`"),
+    ] {
+        std::fs::write(&file, &text).unwrap();
+        let output = simnel_in(directory.path(), &["import", "tc", "tc"]).args(args).output();
+        let output = output.expect("the program starts");
+        let all = self::text(&output.stdout) + &self::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{text}{args:?}: {all}");
+        assert!(all.contains(told), "{text}{args:?}: {all}");
+        assert_eq!(output.stdout.is_empty(), status == 1, "{text}{args:?}: {all}");
     }
 }
 

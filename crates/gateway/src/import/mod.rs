@@ -37,6 +37,30 @@ pub struct Interface {
     pub upload: Option<Way>,
 }
 
+impl Interface {
+    fn command(&self) -> Result<String, String> {
+        let none = |why| Err(format!("`{}`: {why}, which only a file can say", self.name));
+        let ways = [("download", &self.download), ("upload", &self.upload)];
+        let there = || ways.iter().filter_map(|(key, way)| Some((key, way.as_ref()?)));
+        let Some((_, first)) = there().next() else { return none("it has no direction") };
+        if there().any(|(_, way)| way.words != first.words) {
+            return none("its directions differ in more than rates");
+        }
+        let rates = there().filter(|(_, way)| way.rate.is_some()).count();
+        // Without any rate both directions are meant.
+        if rates != there().count() && (rates, there().count()) != (0, ways.len()) {
+            return none("a direction has no rate");
+        }
+        let mut line = format!("simnel up {}", self.name);
+        for (key, way) in there() {
+            if let Some(rate) = &way.rate {
+                let _ = write!(line, " {key} {rate}");
+            }
+        }
+        Ok(format!("{line} {}", first.words))
+    }
+}
+
 /// Settings that were understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
@@ -76,31 +100,9 @@ impl Imported {
         text
     }
 
-    /// The lines of `simnel up` that do the same, where one line can.
-    pub fn commands(&self) -> Vec<String> {
-        let line = |interface: &Interface| {
-            let words = [&interface.download, &interface.upload].map(Option::as_ref);
-            let mut same = words.iter().flatten().map(|way| &way.words);
-            let first = same.next()?;
-            if same.any(|other| other != first) {
-                return None;
-            }
-            let mut line = format!("simnel up {}", interface.name);
-            for (key, way) in [("download", words[0]), ("upload", words[1])] {
-                if let Some(rate) = way.and_then(|way| way.rate.as_ref()) {
-                    let _ = write!(line, " {key} {rate}");
-                }
-            }
-            Some(format!("{line} {first}"))
-        };
-        let mixed = |interface: &Interface| {
-            format!(
-                "# {}: its directions differ in more than rates, which only a configuration file \
-                 can say",
-                interface.name
-            )
-        };
-        self.interfaces.iter().map(|one| line(one).unwrap_or_else(|| mixed(one))).collect()
+    /// For each interface the line of `simnel up` that does the same, or why none does.
+    pub fn commands(&self) -> Vec<Result<String, String>> {
+        self.interfaces.iter().map(Interface::command).collect()
     }
 
     fn note(&mut self, note: impl Into<String>) {
@@ -194,7 +196,8 @@ mod tests {
                         qdisc = \"cake nat\"\n\n[[interface]]\nname = \"lte\"\nupload = \"1mbit\"\n\
                         upload_qdisc = \"pie\"\n";
         assert_eq!(imported.toml(), expected);
-        assert_eq!(imported.commands()[0], "simnel up wan download 9mbit upload 1mbit cake nat");
+        let line = "simnel up wan download 9mbit upload 1mbit cake nat";
+        assert_eq!(imported.commands()[0].as_deref(), Ok(line));
         assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
     }
 
@@ -222,6 +225,7 @@ mod tests {
             "parent 1:10 ",
             "ingress ffff: ",
             "dev ifb4wan ",
+            "dev lte\n",
             "\u{0}",
             "é",
             "option qdisc_advanced 1\n",
@@ -234,7 +238,7 @@ mod tests {
             let count = random.below(24);
             let text: String =
                 (0..count).map(|_| pieces[random.below(pieces.len() as u32) as usize]).collect();
-            for imported in [sqm(&text), tc(&text)] {
+            for imported in [sqm(&text), tc(&text, None), tc(&text, Some("wan"))] {
                 taken += imported.interfaces.len();
                 if !imported.interfaces.is_empty() {
                     assert_eq!(config::parse(&imported.toml()).map(drop), Ok(()), "{text}");

@@ -2,6 +2,10 @@
 //!
 //! A download is found behind the redirection that everybody makes: an `ingress` or `clsact` qdisc
 //! at the interface, and an ifb device with the discipline, `ifb4eth0` for `eth0`.
+//!
+//! `tc` names no device in lines of one that it was asked for (`show dev eth0`), and never in those
+//! of classes. Such lines belong to the device of a line `dev NAME` before them, or to the one that
+//! the caller names. Classes without either belong to the only root with their handle.
 
 use simnel_core::qdisc;
 
@@ -17,15 +21,28 @@ struct Line<'a> {
     words: Vec<&'a str>,
 }
 
-/// Reads what was printed.
-pub fn import(text: &str) -> Imported {
+/// Reads what was printed; `device` is that of lines without one.
+pub fn import(text: &str, device: Option<&str>) -> Imported {
     let mut imported = Imported::default();
     if text.trim_start().starts_with(['[', '{']) {
         imported.note("this is JSON: `tc qdisc show` without -j is read");
         return imported;
     }
-    let qdiscs: Vec<Line> = text.lines().filter_map(|line| read(line, "qdisc")).collect();
-    let classes: Vec<Line> = text.lines().filter_map(|line| read(line, "class")).collect();
+    let (mut qdiscs, mut classes) = (Vec::new(), Vec::new());
+    let mut device = device.unwrap_or_default();
+    for line in text.lines() {
+        if let Some((_, name)) = line.trim().split_once(' ').filter(|(word, _)| *word == "dev") {
+            device = name.trim();
+        }
+        qdiscs.extend(read(line, "qdisc", device));
+        classes.extend(read(line, "class", device));
+    }
+    if qdiscs.iter().any(|line| line.device.is_empty()) {
+        let what = "its lines name no device, as `tc qdisc show dev eth0` prints them";
+        imported.note(format!("{what}: say `--dev eth0`"));
+        return imported;
+    }
+    classes.iter_mut().for_each(|class| place(class, &qdiscs, &mut imported));
     if qdiscs.is_empty() {
         imported.note("there is no line of `tc qdisc show` in it");
     }
@@ -69,17 +86,18 @@ pub fn import(text: &str) -> Imported {
     imported
 }
 
-/// A line that begins with `object`: `qdisc KIND HANDLE dev NAME root refcnt N WORDS`.
-fn read<'a>(line: &'a str, object: &str) -> Option<Line<'a>> {
+/// A line that begins with `object`: `qdisc KIND HANDLE dev NAME root refcnt N WORDS`; it is one of
+/// `device` if it names none.
+fn read<'a>(line: &'a str, object: &str, device: &'a str) -> Option<Line<'a>> {
     let mut words = line.split_whitespace();
     let (first, kind, handle) = (words.next()?, words.next()?, words.next()?);
     if first != object {
         return None;
     }
-    let (mut device, mut parent, mut rest) = ("", "", Vec::new());
+    let (mut named, mut parent, mut rest) = (None, "", Vec::new());
     while let Some(word) = words.next() {
         match word {
-            "dev" if device.is_empty() => device = words.next()?,
+            "dev" if named.is_none() => named = Some(words.next()?),
             "root" if rest.is_empty() => parent = "root",
             "parent" if rest.is_empty() => parent = words.next()?,
             "refcnt" | "leaf" if rest.is_empty() => drop(words.next()),
@@ -87,7 +105,28 @@ fn read<'a>(line: &'a str, object: &str) -> Option<Line<'a>> {
             word => rest.push(word),
         }
     }
-    Some(Line { kind, handle, device, parent, words: rest })
+    Some(Line { kind, handle, device: named.unwrap_or(device), parent, words: rest })
+}
+
+/// Gives a class without a device that of the only root which it can belong to.
+fn place<'a>(class: &mut Line<'a>, qdiscs: &[Line<'a>], imported: &mut Imported) {
+    if !class.device.is_empty() {
+        return;
+    }
+    let is_above = |line: &&Line| {
+        line.kind == class.kind
+            && class.handle.split_once(':').map(|(major, _)| major) == line.handle.strip_suffix(':')
+    };
+    let mut roots = qdiscs.iter().filter(is_above);
+    match (roots.next(), roots.next()) {
+        (Some(root), None) => class.device = root.device,
+        (Some(one), Some(other)) => imported.note(format!(
+            "class {}: `{}` and `{}` may have it: put a line `dev NAME` before what `tc class show \
+             dev NAME` prints",
+            class.handle, one.device, other.device
+        )),
+        (None, _) => {}
+    }
 }
 
 /// The settings of what stands at a root.
@@ -95,18 +134,17 @@ fn way(root: &Line, qdiscs: &[Line], classes: &[Line], imported: &mut Imported) 
     let device = root.device;
     match root.kind {
         "cake" | "tbf" | "simnel" => {
-            let words = shaper(root, imported)?;
+            let Way { rate, words } = shaper(root, imported)?;
             let child = qdiscs.iter().find(|line| {
                 line.device == device && line.parent.starts_with(root.handle) && root.kind == "tbf"
             });
             match child {
                 Some(child) => {
                     // Ours puts the shaper in front by itself.
-                    let rate = after(&root.words, "rate").map(String::from);
                     let words = discipline(child, imported)?;
                     Some(Way { rate, words })
                 }
-                None => Some(Way { rate: None, words }),
+                None => Some(Way { rate, words }),
             }
         }
         "htb" => htb(root, qdiscs, classes, imported),
@@ -123,14 +161,26 @@ fn way(root: &Line, qdiscs: &[Line], classes: &[Line], imported: &mut Imported) 
     }
 }
 
-/// Words of a shaper with its rate in them.
-fn shaper(line: &Line, imported: &mut Imported) -> Option<String> {
+/// A shaper's rate and its other words.
+fn shaper(line: &Line, imported: &mut Imported) -> Option<Way> {
     if line.kind == "simnel" {
         let what = "the module's own: `simnel show` and `simnel tc` tell and set it";
         imported.note(format!("`{}`: {what}", line.device));
         return None;
     }
-    discipline(line, imported)
+    let words = discipline(line, imported)?;
+    let mut all: Vec<&str> = words.split(' ').collect();
+    let keyword = qdisc::discipline(line.kind)?.rate?;
+    let Some(at) = all.iter().position(|word| *word == keyword) else {
+        imported.note(format!("`{}`: `{}` does not tell its `{keyword}`", line.device, line.kind));
+        return None;
+    };
+    // It is a word of the discipline, but no rate.
+    if all.get(at + 1) == Some(&"unlimited") {
+        return Some(Way { rate: None, words });
+    }
+    let rate = all.drain(at..at + 2).nth(1).map(String::from);
+    Some(Way { rate, words: all.join(" ") })
 }
 
 /// A discipline with those of its words that are known here.
@@ -216,41 +266,80 @@ triple-isolate nonat wash ingress no-ack-filter split-gso rtt 100ms noatm overhe
 
     #[test]
     fn cake_and_its_ifb_are_one_interface() {
-        let imported = import(CAKE);
+        let imported = import(CAKE, None);
         assert_eq!(imported.interfaces.len(), 1, "{:?}", imported.notes);
         let interface = &imported.interfaces[0];
         assert_eq!(interface.name, "eth1");
-        let words = |way: &Option<Way>| way.as_ref().unwrap().words.clone();
-        let (down, up) = (words(&interface.download), words(&interface.upload));
-        assert!(
-            down.starts_with("cake bandwidth 85Mbit") && down.contains("wash ingress"),
-            "{down}"
-        );
-        assert!(up.contains("bandwidth 10Mbit") && up.contains("overhead 34 mpu 64"), "{up}");
+        let told = |way: &Option<Way>| {
+            let Way { rate, words } = way.clone().unwrap();
+            (rate.unwrap(), words)
+        };
+        let ((down_rate, down), (up_rate, up)) =
+            (told(&interface.download), told(&interface.upload));
+        assert_eq!((down_rate.as_str(), up_rate.as_str()), ("85Mbit", "10Mbit"));
+        assert!(down.starts_with("cake besteffort") && down.contains("wash ingress"), "{down}");
+        assert!(up.contains("overhead 34 mpu 64"), "{up}");
         assert!(imported.notes.is_empty(), "{:?}", imported.notes);
     }
 
-    /// The same by `tc class show`, and classes of htb.
-    const HTB: &str = "\
-qdisc htb 1: dev wan root refcnt 2 r2q 10 default 0x12 \
-direct_packets_stat 0 direct_qlen 1000
-qdisc fq_codel 112: dev wan parent 1:12 limit 1001p flows 1024 quantum 300 \
+    /// Printed by iproute2 6.1: `tc qdisc show dev eth0`, and `tc class show dev eth0`.
+    const HTB: [&str; 2] = [
+        "qdisc htb 1: root refcnt 3 r2q 10 default 0x10 direct_packets_stat 0 direct_qlen 1000\n",
+        "class htb 1:10 parent 1:1 prio 0 rate 9Mbit ceil 10Mbit burst 1598b cburst 1600b \n\
+         class htb 1:1 root rate 10Mbit ceil 10Mbit burst 1600b cburst 1600b \n",
+    ];
+    /// The same by `tc qdisc show`, with a leaf.
+    const NAMED: &str = "\
+qdisc htb 1: dev eth0 root refcnt 3 r2q 10 default 0x10 direct_packets_stat 0 direct_qlen 1000
+qdisc fq_codel 112: dev eth0 parent 1:10 limit 1001p flows 1024 quantum 300 \
 target 5ms interval 100ms memory_limit 4Mb ecn drop_batch 64
-class htb 1:1 dev wan root rate 3Mbit ceil 3Mbit burst 1599b cburst 1599b
-class htb 1:12 dev wan parent 1:1 leaf 112: prio 2 \
-rate 500Kbit ceil 2950Kbit burst 1600b cburst 1599b
 ";
 
     #[test]
     fn classes_become_a_rate_and_what_stands_below() {
-        let imported = import(HTB);
-        let upload = imported.interfaces[0].upload.as_ref().unwrap();
-        assert_eq!(upload.rate.as_deref(), Some("3Mbit"));
+        let [qdiscs, classes] = HTB;
+        let imported = import(&(NAMED.to_owned() + classes), None);
+        let upload = imported.interfaces[0].upload.as_ref().expect("a rate");
+        assert_eq!(upload.rate.as_deref(), Some("10Mbit"));
         assert!(upload.words.starts_with("fq_codel limit 1001p flows 1024"), "{}", upload.words);
-        let only_qdiscs: String = HTB.lines().take(2).map(|line| line.to_owned() + "\n").collect();
-        let imported = import(&only_qdiscs);
+        assert_eq!(import(&(qdiscs.to_owned() + classes), Some("eth0")).toml(), {
+            "[[interface]]\nname = \"eth0\"\nupload = \"10Mbit\"\nupload_qdisc = \"pfifo\"\n"
+        });
+        let imported = import(NAMED, None);
         assert!(imported.interfaces.is_empty());
-        assert!(imported.notes[0].contains("`tc class show dev wan`"), "{:?}", imported.notes);
+        assert!(imported.notes[0].contains("`tc class show dev eth0`"), "{:?}", imported.notes);
+    }
+
+    #[test]
+    fn lines_without_a_device_need_one() {
+        let [qdiscs, classes] = HTB;
+        let notes = import(qdiscs, None).notes;
+        assert!(notes.len() == 1 && notes[0].contains("`--dev eth0`"), "{notes:?}");
+        // Two roots with the same handle, as sqm-scripts make them.
+        let ifb = NAMED.replace("eth0", "ifb4eth0");
+        let both = format!("{NAMED}{ifb}qdisc ingress ffff: dev eth0 parent ffff:fff1 ---\n");
+        let notes = import(&format!("{both}{classes}"), None).notes;
+        assert!(notes[0].contains("`eth0` and `ifb4eth0`"), "{notes:?}");
+        let faster = classes.replace("10Mbit", "90Mbit");
+        let marked = format!("{both}dev eth0\n{classes}dev ifb4eth0\n{faster}");
+        let imported = import(&marked, None);
+        let rate = |way: &Option<Way>| way.as_ref().and_then(|way| way.rate.clone());
+        let interface = &imported.interfaces[0];
+        assert_eq!(rate(&interface.download).as_deref(), Some("90Mbit"), "{:?}", imported.notes);
+        assert_eq!(rate(&interface.upload).as_deref(), Some("10Mbit"));
+    }
+
+    #[test]
+    fn one_direction_stays_one() {
+        let text = "qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit nat\n";
+        assert_eq!(
+            import(text, None).commands(),
+            [Ok("simnel up eth0 upload 10Mbit cake nat".into())]
+        );
+        let unlimited = text.replace("10Mbit", "unlimited");
+        assert!(import(&unlimited, None).commands()[0].is_err());
+        let cut = import("qdisc cake 8001: dev eth0 root refcnt 2 bandwidth", None);
+        assert!(cut.interfaces.is_empty(), "{}", cut.toml());
     }
 
     #[test]
@@ -262,7 +351,7 @@ rate 500Kbit ceil 2950Kbit burst 1600b cburst 1599b
                     qdisc pfifo_fast 0: dev e root refcnt 2 bands 3\n\
                     qdisc cake 8002: dev ifb7 root refcnt 2 bandwidth 9Mbit\n\
                     qdisc cake 8003: dev f root refcnt 2 bandwidth 8Mbit teleport\n";
-        let imported = import(text);
+        let imported = import(text, None);
         let names: Vec<&str> = imported.interfaces.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["a", "d", "f"], "{:?}", imported.notes);
         assert!(imported.interfaces[0].upload.as_ref().unwrap().words.contains("latency 50ms"));
@@ -272,7 +361,7 @@ rate 500Kbit ceil 2950Kbit burst 1600b cburst 1599b
         for told in ["`hfsc`", "`fq_codel` limits no rate", "`teleport`"] {
             assert!(notes.contains(told), "{told}: {notes}");
         }
-        assert!(import("[{}]").notes[0].contains("JSON"));
-        assert!(import("what?").notes[0].contains("no line of"));
+        assert!(import("[{}]", None).notes[0].contains("JSON"));
+        assert!(import("what?", None).notes[0].contains("no line of"));
     }
 }
