@@ -3,6 +3,7 @@
 //! A look a second at the daemon, or at the kernel's counters; all that is shown is reckoned in
 //! `simnel_gateway::view`, as for the web. `state.rs` is what keys change, `screen.rs` draws it.
 
+mod columns;
 mod screen;
 mod state;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How `simnel top` looks, at 80 columns and more.
+//! How `simnel top` looks at 80 columns; a narrower screen shows fewer of them.
 //!
 //! ```text
 //! wan  the upload is full: laptop, 3 flows; calls wait 4.2 ms
@@ -12,12 +12,13 @@ use ratatui::backend::TestBackend;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table as Grid};
+use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table as Grid, Wrap};
 use ratatui::{Frame, Terminal};
 use simnel_gateway::view::words::{rate, time};
 use simnel_gateway::view::{FlowView, HostView, LineView, TierView};
 use simnel_gateway::Direction;
 
+use super::columns::{cut, fit, Column};
 use super::state::{State, Table};
 use crate::terminal::colours;
 
@@ -36,8 +37,48 @@ cpu             share of a core that the data path's thread takes
 
 Any key closes this.";
 
-/// Columns of the bars.
+/// Characters of the bars.
 const BAR: usize = 8;
+
+/// Columns of the lines; the name stays longest, then rate, p99 and limit.
+const LINES: [Column; 11] = [
+    Column { least: 12, share: 0, rank: 0 },
+    Column { least: BAR as u16, share: 0, rank: 7 },
+    Column { least: 5, share: 0, rank: 1 },
+    Column { least: 5, share: 0, rank: 3 },
+    Column { least: 6, share: 0, rank: 4 },
+    Column { least: 6, share: 0, rank: 8 },
+    Column { least: 6, share: 0, rank: 2 },
+    Column { least: 6, share: 0, rank: 5 },
+    Column { least: 5, share: 0, rank: 6 },
+    Column { least: 5, share: 0, rank: 9 },
+    Column { least: 6, share: 0, rank: 10 },
+];
+
+/// Columns of the hosts.
+const HOSTS: [Column; 8] = [
+    Column { least: 18, share: 1, rank: 0 },
+    Column { least: 8, share: 0, rank: 2 },
+    Column { least: 10, share: 0, rank: 1 },
+    Column { least: 9, share: 0, rank: 4 },
+    Column { least: 6, share: 0, rank: 5 },
+    Column { least: 6, share: 0, rank: 3 },
+    Column { least: 5, share: 0, rank: 6 },
+    Column { least: 5, share: 0, rank: 7 },
+];
+
+/// Columns of the flows.
+const FLOWS: [Column; 9] = [
+    Column { least: 4, share: 0, rank: 3 },
+    Column { least: 10, share: 2, rank: 0 },
+    Column { least: 17, share: 3, rank: 2 },
+    Column { least: 5, share: 0, rank: 1 },
+    Column { least: 6, share: 0, rank: 6 },
+    Column { least: 6, share: 0, rank: 7 },
+    Column { least: 6, share: 0, rank: 4 },
+    Column { least: 5, share: 0, rank: 8 },
+    Column { least: 11, share: 0, rank: 5 },
+];
 
 /// Draws all of it.
 pub fn draw(state: &State, frame: &mut Frame<'_>) {
@@ -50,7 +91,7 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
         Constraint::Length(1),
     ]);
     let [top, upper, lower, foot] = areas.areas(frame.area());
-    frame.render_widget(Paragraph::new(happening(state)), top);
+    frame.render_widget(Paragraph::new(happening(state, top.width)), top);
     draw_lines(lines, frame, upper);
     match state.table {
         Table::Hosts => draw_hosts(state, frame, lower),
@@ -59,12 +100,15 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(footer(state)), foot);
     if state.help {
         let area = frame.area();
-        let height = (HELP.lines().count() as u16 + 2).min(area.height);
         let width = 76.min(area.width);
+        let inside = usize::from(width).saturating_sub(2).max(1);
+        let rows = HELP.lines().map(|line| line.len().div_ceil(inside).max(1)).sum::<usize>();
+        let height = (rows as u16 + 2).min(area.height);
         let (x, y) = ((area.width - width) / 2, (area.height - height) / 2);
         let area = Rect { x, y, width, height };
         frame.render_widget(Clear, area);
-        frame.render_widget(Paragraph::new(HELP).block(Block::bordered().title(" help ")), area);
+        let help = Paragraph::new(HELP).wrap(Wrap { trim: false });
+        frame.render_widget(help.block(Block::bordered().title(" help ")), area);
     }
 }
 
@@ -92,14 +136,14 @@ fn style(style: Style) -> Style {
     }
 }
 
-fn happening(state: &State) -> Vec<Line<'_>> {
+fn happening(state: &State, columns: u16) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for (index, words) in state.view.words.iter().enumerate() {
         let name = if index == 0 { state.interface.as_str() } else { "" };
         let width = state.interface.chars().count();
         lines.push(Line::from(vec![
             Span::from(format!("{name:width$}  ")).add_modifier(Modifier::BOLD),
-            Span::from(words.as_str()),
+            Span::from(cut(words, columns.saturating_sub(width as u16 + 2))),
         ]));
     }
     lines
@@ -120,8 +164,11 @@ fn footer(state: &State) -> Line<'_> {
     Line::from(text).add_modifier(Modifier::DIM)
 }
 
+/// The cells of a row.
+type Cells = Vec<Cell<'static>>;
+
 /// A row a line and a row a tier.
-fn line_rows(state: &State) -> Vec<Row<'static>> {
+fn line_rows(state: &State) -> Vec<Cells> {
     let mut rows = Vec::new();
     for line in &state.view.lines {
         rows.push(line_row(line));
@@ -132,7 +179,7 @@ fn line_rows(state: &State) -> Vec<Row<'static>> {
     rows
 }
 
-fn line_row(line: &LineView) -> Row<'static> {
+fn line_row(line: &LineView) -> Cells {
     let delay = |pick: fn(&simnel_gateway::view::Delay) -> u64| {
         line.delay.as_ref().map_or("-".to_owned(), |delay| time(pick(delay)))
     };
@@ -151,7 +198,7 @@ fn line_row(line: &LineView) -> Row<'static> {
         Some(share) => format!("{}.{}%", share / 10, share % 10),
         None => "kernel".to_owned(),
     };
-    Row::new([
+    vec![
         Cell::from(line.direction.name()).style(Style::new().bold()),
         Cell::from(bar).style(style(filled)),
         right(decimal(line.rate_bps)),
@@ -163,12 +210,12 @@ fn line_row(line: &LineView) -> Row<'static> {
         right(short(line.drops)),
         right(marks),
         right(cpu),
-    ])
+    ]
 }
 
-fn tier_row(tier: &TierView) -> Row<'static> {
-    Row::new([
-        Cell::from(format!(" {}", tier.name)),
+fn tier_row(tier: &TierView) -> Cells {
+    vec![
+        Cell::from(format!(" {}", cut(&tier.name, LINES[0].least - 1))),
         Cell::from(""),
         right(decimal(tier.rate_bps)),
         right(String::new()),
@@ -179,20 +226,35 @@ fn tier_row(tier: &TierView) -> Row<'static> {
         right(short(tier.drops)),
         right(short(tier.marks)),
         right(String::new()),
-    ])
+    ]
 }
 
-fn draw_lines(rows: Vec<Row<'static>>, frame: &mut Frame<'_>, area: Rect) {
+fn draw_lines(rows: Vec<Cells>, frame: &mut Frame<'_>, area: Rect) {
     let heading =
         ["", "", "bit/s", "limit", "now", "p50", "p99", "queued", "drops", "marks", "cpu"];
-    // Ten spaces between them: 80 in all.
-    let widths = [12, BAR as u16, 5, 5, 6, 6, 6, 6, 5, 5, 6].map(Constraint::Length);
-    let grid = Grid::new(rows, widths).header(heading_row(&heading, None));
+    let widths = fit(&LINES, area.width);
+    draw_grid(heading_cells(&heading, None), rows, &widths, frame, area);
+}
+
+/// Draws those columns of a table that have a width.
+fn draw_grid(
+    heading: Cells,
+    rows: Vec<Cells>,
+    widths: &[Option<u16>],
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
+    let shown = |cells: Cells| -> Row<'static> {
+        cells.into_iter().zip(widths).filter_map(|(cell, width)| width.map(|_| cell)).collect()
+    };
+    let heading = shown(heading);
+    let constraints = widths.iter().flatten().map(|width| Constraint::Length(*width));
+    let grid = Grid::new(rows.into_iter().map(shown), constraints).header(heading);
     frame.render_widget(grid, area);
 }
 
 /// Headings; the one that is sorted by stands out.
-fn heading_row(names: &[&'static str], sorted: Option<usize>) -> Row<'static> {
+fn heading_cells(names: &[&'static str], sorted: Option<usize>) -> Cells {
     let left = ["", "way", "host", "with", "class"];
     let cell = |(index, name): (usize, &&'static str)| {
         let plain = Style::new().add_modifier(Modifier::UNDERLINED);
@@ -203,7 +265,7 @@ fn heading_row(names: &[&'static str], sorted: Option<usize>) -> Row<'static> {
         let line = Line::styled(*name, style);
         Cell::from(if left.contains(name) { line } else { line.right_aligned() })
     };
-    Row::new(names.iter().enumerate().map(cell))
+    names.iter().enumerate().map(cell).collect()
 }
 
 fn right(text: String) -> Cell<'static> {
@@ -227,10 +289,12 @@ fn decimal(bps: u64) -> String {
     format!("{number}{}", prefix.map_or(String::new(), |prefix| prefix.to_string()))
 }
 
+/// `30 kB`, in six columns.
 fn bytes(count: u64) -> String {
     match count {
         0..10_000 => format!("{count} B"),
-        10_000..10_000_000 => format!("{} kB", count / 1_000),
+        10_000..1_000_000 => format!("{} kB", count / 1_000),
+        1_000_000..10_000_000 => format!("{:.1} MB", (count / 100_000) as f64 / 10.0),
         _ => format!("{} MB", count / 1_000_000),
     }
 }
@@ -248,13 +312,15 @@ fn draw_hosts(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if nothing(state, frame, area) {
         return;
     }
+    let widths = fit(&HOSTS, area.width);
+    let wide = |index: usize| widths[index].unwrap_or(0);
     let row = |host: &HostView| {
         let name = match &host.name {
             Some(name) => format!("{name} ({})", host.address),
             None => host.address.to_string(),
         };
-        Row::new([
-            Cell::from(name),
+        vec![
+            Cell::from(cut(&name, wide(0))),
             right(decimal(host.upload_bps)),
             right(decimal(host.download_bps)),
             right(format!("{}/{}", host.active_flows, host.flows)),
@@ -262,28 +328,20 @@ fn draw_hosts(state: &State, frame: &mut Frame<'_>, area: Rect) {
             right(time(host.sojourn_p99_ns)),
             right(short(host.drops)),
             right(short(host.marks)),
-        ])
+        ]
     };
     let hosts = state.hosts();
-    let rows = hosts.iter().skip(state.scrolled).map(|host| row(host));
-    let widths = [
-        Constraint::Min(20),
-        Constraint::Length(8),
-        Constraint::Length(10),
-        Constraint::Length(7),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(5),
-        Constraint::Length(5),
-    ];
-    let heading = heading_row(state.columns(), Some(state.sorted_by()));
-    frame.render_widget(Grid::new(rows, widths).header(heading), area);
+    let rows = hosts.iter().skip(state.scrolled).map(|host| row(host)).collect();
+    let heading = heading_cells(state.columns(), Some(state.sorted_by()));
+    draw_grid(heading, rows, &widths, frame, area);
 }
 
 fn draw_flows(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if nothing(state, frame, area) {
         return;
     }
+    let widths = fit(&FLOWS, area.width);
+    let wide = |index: usize| widths[index].unwrap_or(0);
     let row = |flow: &FlowView| {
         let entry = &flow.entry;
         let (way, port) = match entry.direction {
@@ -300,31 +358,22 @@ fn draw_flows(state: &State, frame: &mut Frame<'_>, area: Rect) {
             std::net::IpAddr::V6(far) => format!("[{far}]"),
             std::net::IpAddr::V4(far) => far.to_string(),
         };
-        Row::new([
+        let host = flow.host.clone().unwrap_or(flow.home().to_string());
+        let class = flow.class.as_deref().unwrap_or("-");
+        vec![
             Cell::from(way),
-            Cell::from(flow.host.clone().unwrap_or(flow.home().to_string())),
-            Cell::from(format!("{protocol} {far}:{port}")),
+            Cell::from(cut(&host, wide(1))),
+            Cell::from(cut(&format!("{protocol} {far}:{port}"), wide(2))),
             right(decimal(flow.rate_bps)),
             right(bytes(entry.backlog_bytes)),
             right(time(entry.sojourn_ns)),
             right(time(entry.sojourn_p99_ns)),
             right(short(entry.drops)),
-            Cell::from(flow.class.clone().unwrap_or_else(|| "-".to_owned())),
-        ])
+            Cell::from(cut(class, wide(8))),
+        ]
     };
     let flows = state.flows();
-    let rows = flows.iter().skip(state.scrolled).map(|flow| row(flow));
-    let widths = [
-        Constraint::Length(4),
-        Constraint::Fill(2),
-        Constraint::Fill(3),
-        Constraint::Length(5),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(5),
-        Constraint::Length(11),
-    ];
-    let heading = heading_row(state.columns(), Some(state.sorted_by()));
-    frame.render_widget(Grid::new(rows, widths).header(heading), area);
+    let rows = flows.iter().skip(state.scrolled).map(|flow| row(flow)).collect();
+    let heading = heading_cells(state.columns(), Some(state.sorted_by()));
+    draw_grid(heading, rows, &widths, frame, area);
 }

@@ -146,6 +146,39 @@ fn eighty_columns_hold_every_figure() {
     }
 }
 
+/// Numbers with their units.
+fn figures(text: &str) -> Vec<&str> {
+    let words = text.split([' ', '\n']);
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit() || c == '.')).collect()
+}
+
+#[test]
+fn a_narrow_screen_lacks_columns_and_no_digit() {
+    let mut state = state();
+    state.view.lines[0].limit_bps = Some(2_240_000);
+    state.view.lines[0].backlog_bytes = 9_999_999;
+    state.view.hosts[0].flows = 1_024;
+    state.view.words = vec!["full".to_owned()];
+    for keys in ["", "\t"] {
+        press(&mut state, keys);
+        let wide = shown(&state, 200);
+        let all = figures(&wide);
+        let mut counts = Vec::new();
+        for columns in (20..=160).step_by(5) {
+            let text = shown(&state, columns);
+            let there = figures(&text);
+            for figure in &there {
+                let is_cut = figure.ends_with('…');
+                assert!(is_cut || all.contains(figure), "{columns} columns: `{figure}`\n{text}");
+            }
+            counts.push(there.len());
+        }
+        assert!(counts.first() < counts.last() && counts.is_sorted(), "{counts:?}");
+    }
+    let text = shown(&state, 40);
+    assert!(text.contains("2.24M") && text.contains("12 ms"), "{text}");
+}
+
 #[test]
 fn keys_sort_reverse_filter_and_pause() {
     let mut state = state();
@@ -177,6 +210,7 @@ fn help_lies_over_the_rest_until_a_key() {
     let mut state = state();
     press(&mut state, "?");
     assert!(shown(&state, 80).contains("sort by the next column"));
+    assert!(shown(&state, 60).contains("that the data path's"), "{}", shown(&state, 60));
     assert_eq!(press(&mut state, "x"), Next::Stay);
     assert!(!shown(&state, 80).contains("sort by the next column"));
 }
