@@ -221,7 +221,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         settings.autorate = Some(autorate);
     }
     if args.bridge.is_none() && !args.anyway {
-        leads_out(&request.interface)?;
+        leads_out("up", &request.interface)?;
     }
     let bridge = || {
         let lan = args.bridge.as_deref();
@@ -321,8 +321,9 @@ fn plain(direction: Direction, request: &Request) -> Option<Config> {
     settings_of(direction, rate.as_deref(), request.said(true)).ok()
 }
 
-/// An error if the default route, where there is one, leads by other interfaces.
-fn leads_out(interface: &str) -> miette::Result<()> {
+/// An error if the default route, where there is one, leads by other interfaces than that of
+/// `command`.
+pub(super) fn leads_out(command: &str, interface: &str) -> miette::Result<()> {
     let routes = default_routes();
     // What does not exist, or can never be shaped, is the gateway's to say.
     let exists = interface != "lo" && Path::new("/sys/class/net").join(interface).exists();
@@ -331,7 +332,8 @@ fn leads_out(interface: &str) -> miette::Result<()> {
     }
     let names = routes.join("` and `");
     Err(miette!(
-        help = format!("say `simnel up {}`, or --anyway if `{interface}` is meant", routes[0]),
+        help =
+            format!("say `simnel {command} {}`, or --anyway if `{interface}` is meant", routes[0]),
         "`{interface}` does not lead to the Internet: the default route goes by `{names}`"
     ))
 }

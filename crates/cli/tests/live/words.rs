@@ -58,6 +58,10 @@ fn two_interfaces_at_once_and_no_second_gateway_on_one() {
         ("down lan1", 1, "nothing manages `lan1`"),
         ("up nope upload 1mbit", 1, "no interface `nope`"),
         ("up lo upload 1mbit", 1, "loopback"),
+        // Before anything is measured: nobody answers at that address.
+        ("setup lan1 --server 192.0.2.9 --yes", 1, "the default route goes by `wan`"),
+        ("setup nope --server 192.0.2.9 --dry-run", 1, "no interface `nope`"),
+        ("setup lo --server 192.0.2.9 --yes", 1, "loopback"),
     ] {
         let output = live.simnel(words);
         let error = text(&output.stderr).replace(['\n', '│'], " ");

@@ -18,6 +18,7 @@ use simnel_measure::report::delay;
 use simnel_measure::{wire, Grade, Options, Peer, Report, Way};
 
 use super::test::with_progress;
+use super::up::leads_out;
 use super::{interface_name, misuse, misuse_with_help, output_failed, serve, Control};
 
 mod file;
@@ -43,6 +44,9 @@ pub struct Args {
     /// Ask nothing.
     #[arg(long)]
     yes: bool,
+    /// Set the interface up although the default route does not lead by it.
+    #[arg(long)]
+    anyway: bool,
     #[command(flatten)]
     control: Control,
 }
@@ -77,6 +81,9 @@ const TRIAL: &str = "10m";
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if !args.yes && !args.plan.dry_run && !io::stdin().is_terminal() {
         return Err(misuse_with_help("nobody is there to be asked", "say --yes or --dry-run"));
+    }
+    if let Some(interface) = &args.interface {
+        check_line(interface, args.anyway)?;
     }
     let asks = !args.yes;
     let setup = Setup::new(&args.plan, args.interface.as_deref(), &args.control.directory, asks)?;
@@ -132,7 +139,7 @@ impl<'a> Setup<'a> {
         let token = plan.token_file.as_deref().map(serve::token).transpose()?;
         let interface = match interface {
             Some(name) => name.to_owned(),
-            None => leads_out()?,
+            None => way_out()?,
         };
         if !plan.dry_run && !has_net_admin() {
             return Err(Error::Privilege).into_diagnostic();
@@ -153,7 +160,7 @@ impl<'a> Setup<'a> {
 
     /// Measures, proposes and tries out; None if nothing is to be changed.
     fn find(&self, out: &mut dyn Write) -> miette::Result<Option<Done>> {
-        crate::say!("1. The line as it is, by `{}`, which leads out:", self.interface);
+        crate::say!("1. The line as it is, by `{}`:", self.interface);
         let before = with_progress(&self.options)?;
         tell(&before);
         let link = link_type(&self.interface).unwrap_or(LinkType::Ethernet);
@@ -207,7 +214,7 @@ impl<'a> Setup<'a> {
     fn command(&self, proposal: &Proposal) -> miette::Result<Command> {
         let mut command = Command::new(std::env::current_exe().into_diagnostic()?);
         command.args(self.words(proposal)).arg("--control-dir").arg(self.control);
-        // Whoever named an interface, or has several routes, meant it.
+        // The interface was checked before it was measured.
         command.arg("--anyway");
         Ok(command)
     }
@@ -250,8 +257,22 @@ impl<'a> Setup<'a> {
     }
 }
 
+/// An error if `interface` is none that can be shaped, or leads nowhere and nobody said `anyway`.
+fn check_line(interface: &str, anyway: bool) -> miette::Result<()> {
+    if interface == "lo" {
+        return Err(Error::Loopback(interface.to_owned())).into_diagnostic();
+    }
+    if link_type(interface).is_none() {
+        return Err(Error::NoInterface(interface.to_owned())).into_diagnostic();
+    }
+    if anyway {
+        return Ok(());
+    }
+    leads_out("setup", interface)
+}
+
 /// The interface of the default route.
-fn leads_out() -> miette::Result<String> {
+fn way_out() -> miette::Result<String> {
     let routes = default_routes();
     match &routes[..] {
         [one] => Ok(one.clone()),
