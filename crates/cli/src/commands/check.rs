@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_gateway::check::{check, Finding, Level, Report};
-use simnel_gateway::home_router;
+use simnel_gateway::check::{check, leads_out, link_type, Finding, Level, LinkType, Report};
+use simnel_gateway::{has_net_admin, home_router};
 
 use super::{interface_name, output_failed, Control};
 use crate::terminal;
@@ -37,11 +37,12 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let mut report = check(args.interface.as_deref(), &args.control.directory);
     if let Some(router) = home_router().filter(|_| !args.no_echo) {
-        report.findings.push(echo(router.into()));
+        let link = leads_out().interface().and_then(link_type);
+        report.findings.push(echo(router.into(), simnel_measure::idle_delay(router.into()), link));
     }
     let text = match args.json {
         true => serde_json::to_string_pretty(&report).into_diagnostic()? + "\n",
-        false => render(&report),
+        false => render(&report, has_net_admin()),
     };
     write_coloured(out, &text, args.json)?;
     Ok(match report.worst() {
@@ -50,12 +51,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     })
 }
 
-/// Round-trip time to the home's router on the idle line.
-fn echo(router: IpAddr) -> Finding {
+/// A finding about the round-trip time to the home's router on the idle line, in milliseconds and by
+/// which echo, and over which link.
+fn echo(router: IpAddr, heard: Option<(f64, &str)>, link: Option<LinkType>) -> Finding {
     const ID: &str = "router-delay";
     /// More is a radio, or somebody's queue.
     const LONG_MS: f64 = 5.0;
-    let Some((delay, by)) = simnel_measure::idle_delay(router) else {
+    let Some((delay, by)) = heard else {
         let what = format!("the router {router} answers no echo");
         let why = "delay at home cannot be told from the line's";
         return Finding::new(Level::Note, ID, what, why, "nothing, if that is meant");
@@ -64,11 +66,21 @@ fn echo(router: IpAddr) -> Finding {
     if delay < LONG_MS {
         return Finding::ok(ID, what);
     }
-    let why = "so much is between here and the router, mostly WiFi: no shaper at the line mends it";
-    Finding::new(Level::Note, ID, what, why, "try a cable; see `simnel test`")
+    let (why, fix) = match link {
+        Some(LinkType::Wireless) => (
+            "so much is between here and the router, mostly WiFi: no shaper at the line mends it",
+            "try a cable; see `simnel test`",
+        ),
+        _ => (
+            "the router is beyond a long line, or a radio or a full queue is on the way to it",
+            "nothing, if the line itself is that long; else look at what is on the way",
+        ),
+    };
+    Finding::new(Level::Note, ID, what, why, fix)
 }
 
-fn render(report: &Report) -> String {
+/// The text; `saw_all` unless a right was missing to look at everything.
+fn render(report: &Report, saw_all: bool) -> String {
     let mut text = String::new();
     for Finding { level, what, why, fix, .. } in &report.findings {
         text += &format!("{:<8} {what}\n", level.name());
@@ -82,12 +94,13 @@ fn render(report: &Report) -> String {
     let count = |level| report.findings.iter().filter(|finding| finding.level == level).count();
     let (errors, warnings) = (count(Level::Error), count(Level::Warning));
     let of = report.interface.as_ref().map_or(String::new(), |name| format!("`{name}`: "));
+    let things = counted(warnings, "thing");
+    let unseen = "as far as can be seen without CAP_NET_ADMIN; nothing can be shaped without it";
     text += &match (errors, warnings) {
-        (0, 0) => format!("{of}nothing is in the way\n"),
-        (0, _) => format!(
-            "{of}it works, and {warnings} could be better\n",
-            warnings = { counted(warnings, "thing") }
-        ),
+        (0, 0) if saw_all => format!("{of}nothing is in the way\n"),
+        (0, _) if saw_all => format!("{of}it works, and {things} could be better\n"),
+        (0, 0) => format!("{of}nothing is in the way, {unseen}\n"),
+        (0, _) => format!("{of}{things} could be better, {unseen}\n"),
         _ => format!(
             "{of}{} in the way\n",
             match errors {
@@ -139,12 +152,29 @@ mod tests {
             words: None,
             findings: vec![Finding::ok("a", "well")],
         };
-        assert_eq!(render(&report), "ok       well\n`wan`: nothing is in the way\n");
+        assert_eq!(render(&report, true), "ok       well\n`wan`: nothing is in the way\n");
         report.findings.push(Finding::new(Level::Warning, "b", "slow", "late", "hurry"));
-        let text = render(&report);
+        let text = render(&report, true);
         assert!(text.contains("warning  slow\n           why: late\n           do:  hurry\n"));
         assert!(text.ends_with("it works, and 1 thing could be better\n"), "{text}");
+        let text = render(&report, false);
+        assert!(
+            !text.contains("it works") && text.contains("1 thing could be better, as"),
+            "{text}"
+        );
         report.findings.push(Finding::new(Level::Error, "c", "dead", "", ""));
-        assert!(render(&report).ends_with("`wan`: 1 error is in the way\n"));
+        assert!(render(&report, true).ends_with("`wan`: 1 error is in the way\n"));
+    }
+
+    #[test]
+    fn a_distant_router_is_blamed_on_a_radio_only_where_there_is_one() {
+        let told = |heard, link| echo(IpAddr::from([10, 77, 0, 1]), heard, link);
+        let far = Some((90.5, "ICMP"));
+        let by_cable = told(far, Some(LinkType::Ethernet));
+        assert!(by_cable.level == Level::Note && by_cable.why.contains("a long line"));
+        assert!(!by_cable.fix.contains("cable"), "{}", by_cable.fix);
+        assert!(told(far, Some(LinkType::Wireless)).fix.contains("a cable"));
+        assert_eq!(told(Some((0.4, "ICMP")), Some(LinkType::Wireless)).level, Level::Ok);
+        assert_eq!(told(None, None).level, Level::Note);
     }
 }
