@@ -51,8 +51,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     })
 }
 
-/// A finding about the round-trip time to the home's router on the idle line, in milliseconds and by
-/// which echo, and over which link.
+/// A finding about the round-trip time to the home's router on the idle line: milliseconds and by
+/// which echo, and the link to it.
 fn echo(router: IpAddr, heard: Option<(f64, &str)>, link: Option<LinkType>) -> Finding {
     const ID: &str = "router-delay";
     /// More is a radio, or somebody's queue.
