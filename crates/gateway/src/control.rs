@@ -20,12 +20,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use simnel_core::qdisc::Snapshot;
 
 use crate::autorate;
+use crate::control_dir::is_locked;
 use crate::datapath::{Counters, Node};
 use crate::direction::Direction;
 use crate::error::Error;
@@ -36,6 +37,7 @@ use crate::links::check_name;
 use crate::nfqueue::KernelCounters;
 use crate::record::{self, Recorded};
 use crate::rules::RuleEntry;
+use crate::supervisor;
 use crate::trial::Left;
 
 /// Requests.
@@ -226,7 +228,7 @@ impl Client {
     /// Connects to the daemon of `interface`.
     ///
     /// # Errors
-    /// [`Error::NotUp`] if nobody listens.
+    /// [`Error::NotUp`] if nobody listens, [`Error::Restarting`] if somebody is about to.
     pub fn connect(directory: &Path, interface: &str) -> Result<Client, Error> {
         const PATIENCE: Option<Duration> = Some(Duration::from_secs(10));
         check_name(interface)?;
@@ -242,7 +244,37 @@ impl Client {
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
                 Err(Error::system(format!("connecting to {} (are you root?)", path.display()), e))
             }
+            Err(_) if is_locked(directory, interface) => {
+                Err(Error::Restarting(interface.to_owned()))
+            }
             Err(_) => Err(Error::NotUp { interface: interface.to_owned(), path }),
+        }
+    }
+
+    /// The same, also with a daemon that is about to be started again: `waiting` is called once if
+    /// so, and it is waited for.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn await_daemon(
+        directory: &Path,
+        interface: &str,
+        waiting: impl FnOnce(Error),
+    ) -> Result<Client, Error> {
+        const AGAIN: Duration = Duration::from_millis(50);
+        // The pause, and what a start takes on a busy machine.
+        let end = Instant::now() + supervisor::LONGEST_PAUSE + Duration::from_secs(5);
+        let mut waiting = Some(waiting);
+        loop {
+            match Client::connect(directory, interface) {
+                Err(error @ Error::Restarting(_)) if Instant::now() < end => {
+                    if let Some(waiting) = waiting.take() {
+                        waiting(error);
+                    }
+                    std::thread::sleep(AGAIN);
+                }
+                result => return result,
+            }
         }
     }
 

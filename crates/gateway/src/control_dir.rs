@@ -1,4 +1,5 @@
-//! The directory of locks and control sockets, and the lock that makes an interface one daemon's.
+//! The directory of locks and control sockets, and the lock that makes an interface one daemon's:
+//! it is the daemon's while that lives, and its supervisor's in the pause before the next one.
 //!
 //! Whoever may write there could put a link in the lock's place, or a socket of their own in ours.
 //! So the directory must belong to root or to us and be writable for nobody else, and files in it
@@ -8,37 +9,70 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{openat, Mode, OFlags, CWD};
 
 use crate::error::Error;
 use crate::sys;
 
+/// Attempts at a lock: whoever asks if it is held has it for a moment.
+const ATTEMPTS: u32 = 5;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(2);
+
 /// A lock file that only one process has at a time; the kernel lets go of it when that dies.
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
 impl Lock {
     /// Takes the lock of `interface` in `directory`, which is made if it is not there.
     pub(crate) fn take(directory: &Path, interface: &str) -> Result<Lock, Error> {
         let place = open_directory(directory)?;
-        let name = format!("{interface}.lock");
-        let path = directory.join(&name);
-        let mut file = open_file(&place, &name, &path)?;
-        if !sys::try_lock(file.as_fd()) {
+        let path = lock_path(directory, interface);
+        let mut file = open_file(&place, &format!("{interface}.lock"), &path)?;
+        let locked = (0..ATTEMPTS).any(|attempt| {
+            if attempt > 0 {
+                std::thread::sleep(BETWEEN_ATTEMPTS);
+            }
+            sys::try_lock(file.as_fd())
+        });
+        if !locked {
             let mut owner = String::new();
             let known = file.read_to_string(&mut owner).is_ok() && !owner.trim().is_empty();
             let owner = if known { owner.trim().to_owned() } else { String::from("?") };
             return Err(Error::AlreadyUp { interface: interface.to_owned(), owner });
         }
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(|e| Error::system(format!("writing {}", path.display()), e))?;
-        Ok(Lock { _file: file })
+        Lock { file, path }.signed()
     }
+
+    /// The lock with this process as its owner, also where it came from the one before.
+    pub(crate) fn signed(mut self) -> Result<Lock, Error> {
+        self.file
+            .set_len(0)
+            .and_then(|()| self.file.rewind())
+            .and_then(|()| writeln!(self.file, "{}", std::process::id()))
+            .map_err(|e| Error::system(format!("writing {}", self.path.display()), e))?;
+        Ok(self)
+    }
+
+    /// True for the lock of `interface` in `directory`.
+    pub(crate) fn is_of(&self, directory: &Path, interface: &str) -> bool {
+        self.path == lock_path(directory, interface)
+    }
+}
+
+/// True if a process has the lock of `interface` in `directory`.
+pub(crate) fn is_locked(directory: &Path, interface: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(CWD, lock_path(directory, interface), flags, Mode::empty());
+    file.is_ok_and(|file| sys::is_locked(file.as_fd()))
+}
+
+fn lock_path(directory: &Path, interface: &str) -> PathBuf {
+    directory.join(format!("{interface}.lock"))
 }
 
 /// Opens the file `name` in `place`, made if it is not there; `path` is for errors.
@@ -131,6 +165,8 @@ mod tests {
         let error = Lock::take(&directory, "eth0").err().unwrap().to_string();
         assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
         assert!(Lock::take(&directory, "eth1").is_ok());
+        assert!(is_locked(&directory, "eth0") && !is_locked(&directory, "eth1"));
+        assert!(lock.is_of(&directory, "eth0") && !lock.is_of(&directory, "eth1"));
         drop(lock);
         assert!(Lock::take(&directory, "eth0").is_ok());
         let mode = fs::metadata(directory.join("eth0.lock")).unwrap().permissions().mode();

@@ -132,6 +132,7 @@ impl Daemon {
     /// # Errors
     /// As `Gateway::up`; also if the control socket cannot be made.
     pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
+        let held = self.tether.held(&settings);
         if self.up_in_kernel(&settings)? {
             return Ok(());
         }
@@ -161,9 +162,10 @@ impl Daemon {
             ended: Arc::clone(&self.ended),
             own: own.unwrap_or_default(),
         };
-        let gateway = Gateway::up(settings, watch)?;
+        let control_dir = settings.control_dir.clone();
+        let gateway = Gateway::up(settings, watch, held)?;
         let interface = gateway.interface().to_owned();
-        self.tether.tell(&Event::Slot(slot, interface.clone()));
+        self.tether.tell(&Event::Slot(slot, interface.clone(), control_dir));
         // The lock is ours: whatever lies there is a leftover.
         self.server
             .listen(&path, &interface)
@@ -349,7 +351,7 @@ impl Daemon {
     /// of the data path has ended by itself.
     pub fn run(mut self, file: Option<PathBuf>) -> Result<(), Error> {
         self.confine(file.as_deref());
-        self.tether.tell(&Event::Ready);
+        self.tether.ready();
         let mut result = Ok(());
         while !(self.served.is_empty() && self.waiting.is_empty() && self.in_kernel.is_empty()) {
             self.tether.board.daemon.fetch_add(1, Ordering::Relaxed);
@@ -431,6 +433,12 @@ impl Daemon {
 
     fn warn(&mut self, text: impl Into<String>) {
         (self.notice)(Notice::Warning(text.into()));
+    }
+
+    /// Gives an interface back, and tells the supervisor that it is nobody's.
+    fn release(&mut self, gateway: Gateway) -> Result<Drained, Error> {
+        self.tether.tell(&Event::Free(gateway.slot()));
+        self.end(gateway)
     }
 
     fn end(&mut self, gateway: Gateway) -> Result<Drained, Error> {
@@ -581,7 +589,7 @@ impl Daemon {
         let gateway = self.served.remove(index);
         self.trials.forget(interface);
         self.tether.tell(&Event::Down(interface.to_owned()));
-        self.end(gateway)
+        self.release(gateway)
     }
 
     /// Makes what runs be what `settings` say: interfaces come and go, disciplines change in place.
@@ -601,7 +609,7 @@ impl Daemon {
             let interface = self.served[index].interface();
             if !settings.iter().any(|s| s.interface == interface) {
                 let gateway = self.served.remove(index);
-                if let Err(e) = self.end(gateway) {
+                if let Err(e) = self.release(gateway) {
                     self.warn(e.to_string());
                 }
             }
@@ -617,7 +625,7 @@ impl Daemon {
             };
             if needs_restart(self.served[index].settings(), &new) {
                 let gateway = self.served.remove(index);
-                if let Err(e) = self.end(gateway) {
+                if let Err(e) = self.release(gateway) {
                     self.warn(e.to_string());
                 }
                 if let Err(e) = self.up(new.clone()) {

@@ -218,6 +218,12 @@ pub enum Error {
         /// The control socket.
         path: PathBuf,
     },
+    /// Its daemon has ended, and the supervisor is about to start another one.
+    #[error(
+        "the daemon of `{0}` is about to be started again; traffic passes unshaped meanwhile \
+         (`simnel down {0}` waits for it)"
+    )]
+    Restarting(String),
     /// The daemon's answer: an error that it reports.
     #[error("{0}")]
     Remote(String),

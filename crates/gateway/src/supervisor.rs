@@ -11,12 +11,15 @@
 //!
 //! A daemon that ends before it is ready, or because it was told to, is the end of the supervisor
 //! as well. Any other end is mended: another daemon begins, with what the last one was told since
-//! the settings were read. After too many in a row the supervisor gives up with an error, for the
-//! service manager to see. That is told who is alive (sd_notify(3)), here alone.
+//! the settings were read. In the pause before it the interfaces' locks are the supervisor's, and
+//! go to that daemon: nobody else takes them over meanwhile. After too many in a row the supervisor
+//! gives up with an error, for the service manager to see. That is told who is alive
+//! (sd_notify(3)), here alone.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -24,6 +27,7 @@ use rustix::process::{kill_process, pidfd_open, waitpid, Pid, PidfdFlags, Signal
 use serde::{Deserialize, Serialize};
 use simnel_core::{qdisc, Span};
 
+use crate::control_dir::Lock;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::Settings;
@@ -47,6 +51,8 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(4),
     Duration::from_secs(16),
 ];
+/// The last of them.
+pub(crate) const LONGEST_PAUSE: Duration = PAUSES[PAUSES.len() - 1];
 const GOOD_LIFE: Duration = Duration::from_secs(60);
 /// Bytes of a line, and events that are remembered: more than any daemon in its right mind says.
 const MOST_BYTES: usize = 64 * 1024;
@@ -61,8 +67,10 @@ pub(crate) enum Event {
     Ready,
     /// It ends because it was told to.
     Stopping,
-    /// An interface has a place on the board.
-    Slot(usize, String),
+    /// An interface has a place on the board, and its lock in a directory.
+    Slot(usize, String, PathBuf),
+    /// A place on the board is free again.
+    Free(usize),
     /// A direction was changed by a command; its settings in `tc`'s words.
     Changed(String, Direction, String),
     /// An interface was given back by a command.
@@ -80,9 +88,23 @@ pub(crate) struct Tether {
     supervisor: UnixStream,
     /// Changes that earlier daemons were told.
     remembered: Vec<Event>,
+    /// Locks of the interfaces that the last daemon served.
+    locks: Vec<Lock>,
 }
 
 impl Tether {
+    /// Tells the supervisor that all is set up; nobody else need wait for what is not served.
+    pub(crate) fn ready(&mut self) {
+        self.locks.clear();
+        self.tell(&Event::Ready);
+    }
+
+    /// The lock of an interface, if it was held for us.
+    pub(crate) fn held(&mut self, settings: &Settings) -> Option<Lock> {
+        let is_it = |lock: &Lock| lock.is_of(&settings.control_dir, &settings.interface);
+        self.locks.iter().position(is_it).map(|index| self.locks.swap_remove(index))
+    }
+
     /// Tells the supervisor something. If that is gone, nobody needs to know.
     pub(crate) fn tell(&self, event: &Event) {
         if let Ok(mut line) = serde_json::to_vec(event) {
@@ -139,10 +161,10 @@ pub(crate) fn split(notice: &mut dyn FnMut(Notice)) -> Result<Tether, Error> {
     let handled = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD];
     let signals = sys::signal_descriptor(&handled).map_err(failed)?;
     let board = Board::shared().map_err(failed)?;
-    let mut remembered = Vec::new();
+    let (mut remembered, mut locks) = (Vec::new(), Vec::new());
     let mut short_lives = 0;
     for generation in 0.. {
-        let family = match Family::start(board, &mut remembered).map_err(failed)? {
+        let family = match Family::start(board, &mut remembered, locks).map_err(failed)? {
             Started::Daemon(tether) => return Ok(tether),
             Started::Supervisor(family) => family,
         };
@@ -151,6 +173,7 @@ pub(crate) fn split(notice: &mut dyn FnMut(Notice)) -> Result<Tether, Error> {
         if ended.wanted || generation == 0 && !ended.ready {
             std::process::exit(ended.status);
         }
+        locks = ended.locks;
         short_lives = if born.elapsed() < GOOD_LIFE { short_lives + 1 } else { 0 };
         let Some(&pause) = PAUSES.get(short_lives) else { break };
         notice(Notice::Warning(format!("{}; starting again", ended.reason)));
@@ -194,6 +217,8 @@ struct Ended {
     /// For whoever waits for the supervisor.
     status: i32,
     reason: String,
+    /// Locks of what it served.
+    locks: Vec<Lock>,
 }
 
 /// A daemon and its guard.
@@ -210,13 +235,18 @@ struct Family {
     guard: Option<Pid>,
     guard_pulse: Pulse,
     daemon_pulse: Pulse,
-    names: Vec<String>,
+    /// Interfaces by their places on the board, with the directories of their locks.
+    served: Vec<Option<(String, PathBuf)>>,
     ready: bool,
     wanted: bool,
 }
 
 impl Family {
-    fn start(board: &'static Board, remembered: &mut Vec<Event>) -> std::io::Result<Started> {
+    fn start(
+        board: &'static Board,
+        remembered: &mut Vec<Event>,
+        locks: Vec<Lock>,
+    ) -> std::io::Result<Started> {
         board.hung.store(0, Ordering::Relaxed);
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -231,6 +261,7 @@ impl Family {
                     guard: guarded,
                     supervisor: theirs,
                     remembered,
+                    locks,
                 }));
             }
             Fork::Parent(daemon) => daemon,
@@ -245,11 +276,12 @@ impl Family {
             guard: None,
             guard_pulse: Pulse::default(),
             daemon_pulse: Pulse::default(),
-            names: vec![String::new(); SLOTS],
+            served: vec![None; SLOTS],
             ready: false,
             wanted: false,
         };
-        drop((theirs, guarded));
+        // A guard with copies of the locks would keep them from others.
+        drop((theirs, guarded, locks));
         family.start_guard();
         Ok(Started::Supervisor(family))
     }
@@ -325,9 +357,14 @@ impl Family {
                     self.wanted = true;
                     notify_service_manager("STOPPING=1");
                 }
-                Ok(Event::Slot(slot, name)) => {
-                    if let Some(place) = self.names.get_mut(slot) {
-                        *place = name;
+                Ok(Event::Slot(slot, name, control_dir)) => {
+                    if let Some(place) = self.served.get_mut(slot) {
+                        *place = Some((name, control_dir));
+                    }
+                }
+                Ok(Event::Free(slot)) => {
+                    if let Some(place) = self.served.get_mut(slot) {
+                        *place = None;
                     }
                 }
                 Ok(Event::Reloaded) => remembered.clear(),
@@ -351,14 +388,21 @@ impl Family {
             }
             if pid == self.daemon {
                 self.listen(remembered);
+                let locks = self.take_locks();
                 self.end_guard();
-                return Some(self.judge(status));
+                return Some(self.judge(status, locks));
             }
         }
         None
     }
 
-    fn judge(&self, status: rustix::process::WaitStatus) -> Ended {
+    /// Locks of what the daemon served, unless somebody was quicker: then that is theirs.
+    fn take_locks(&self) -> Vec<Lock> {
+        let served = self.served.iter().flatten();
+        served.filter_map(|(name, directory)| Lock::take(directory, name).ok()).collect()
+    }
+
+    fn judge(&self, status: rustix::process::WaitStatus, locks: Vec<Lock>) -> Ended {
         let hung = self.board.hung.load(Ordering::Relaxed) as usize;
         let code = status
             .exit_status()
@@ -366,7 +410,8 @@ impl Family {
         let reason = match hung.checked_sub(1) {
             Some(lane) => {
                 let (slot, direction) = whose_lane(lane);
-                let name = self.names.get(slot).map_or("", String::as_str);
+                let name = self.served.get(slot).and_then(Option::as_ref);
+                let name = name.map_or("", |(name, _)| name.as_str());
                 format!("{name}: the {direction} made no progress, so its traffic was let pass")
             }
             None => match status.terminating_signal() {
@@ -376,7 +421,7 @@ impl Family {
         };
         // Told to end, but killed by the guard on the way: packets may have been lost.
         let status = if hung > 0 { 1 } else { code };
-        Ended { ready: self.ready, wanted: self.wanted, status, reason }
+        Ended { ready: self.ready, wanted: self.wanted, status, reason, locks }
     }
 
     /// It ends by itself; then nothing of ours is left in the kernel.
@@ -453,7 +498,7 @@ mod tests {
             Event::Down("old".into()),
         ];
         let board = Board::shared().unwrap();
-        let mut tether = Tether { board, guard, supervisor, remembered };
+        let mut tether = Tether { board, guard, supervisor, remembered, locks: Vec::new() };
         let recalled = tether.recall(Settings::new("wan")).unwrap();
         assert_eq!(recalled.upload, Some(qdisc::parse("cake bandwidth 8mbit").unwrap()));
         assert_eq!(recalled.download, None);

@@ -375,6 +375,12 @@ pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
+/// True if another process has an exclusive flock(2) on the file of `fd`. Asked by a shared one.
+pub(crate) fn is_locked(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::flock(fd, FlockOperation::NonBlockingLockShared)
+        .is_err_and(|error| error == rustix::io::Errno::WOULDBLOCK)
+}
+
 /// Questions of ioctl(2) about an interface by name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Query {

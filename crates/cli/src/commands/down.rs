@@ -21,7 +21,8 @@ pub struct Args {
 
 /// Asks the daemon, or takes the kernel's disciplines away.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let client = Client::connect(&args.control.directory, &args.interface);
+    let waiting = |error| crate::say!("simnel: {error}");
+    let client = Client::await_daemon(&args.control.directory, &args.interface, waiting);
     if matches!(client, Err(Error::NotUp { .. }))
         && !kernel::shaped(Some(&args.interface)).into_diagnostic()?.is_empty()
     {

@@ -43,6 +43,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         match Client::connect(directory, &name) {
             // The socket of a daemon that was killed.
             Err(Error::NotUp { .. }) if args.interface.is_none() => {}
+            Err(error @ Error::Restarting(_)) if args.interface.is_none() => {
+                crate::say!("simnel: {error}");
+            }
             client => rules.extend(client.and_then(|mut c| c.rules()).into_diagnostic()?),
         }
     }

@@ -59,6 +59,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         let mut client = match Client::connect(directory, &name) {
             // The socket of a daemon that was killed.
             Err(Error::NotUp { .. }) if args.interface.is_none() || !kernels.is_empty() => continue,
+            Err(error @ Error::Restarting(_)) if args.interface.is_none() => {
+                crate::say!("simnel: {error}");
+                continue;
+            }
             client => client.into_diagnostic()?,
         };
         let reply = client.ask(&Request::Show {}).into_diagnostic()?;

@@ -1,13 +1,16 @@
 //! Traffic never depends on the daemon: not when it is killed, not when it is told to go.
 
+use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::process::{kill_process, Signal};
 use simnel_testbed::probe::Probe;
 use simnel_testbed::traffic::{Bulk, BulkOptions, Connections, Direction};
 use simnel_testbed::Home;
 
-use crate::{Live, SECOND};
+use crate::trial::daemon_of;
+use crate::{text, Live, SECOND};
 
 const FLOWS: usize = 2;
 
@@ -90,4 +93,50 @@ fn down_leaves_nothing_and_breaks_nothing() {
     let ended = up.failure().expect("`up` still runs");
     assert!(ended.to_string().contains("exit status: 0"), "{ended}");
     line.stop();
+}
+
+/// Kills the daemon of `up`, and waits until the supervisor has the lock of `wan`.
+fn kill_daemon(live: &Live, up: u32) {
+    let lock = live.home.testbed.directory().unwrap().join("wan.lock");
+    kill_process(daemon_of(up), Signal::KILL).unwrap();
+    let killed = Instant::now();
+    while fs::read_to_string(&lock).unwrap().trim() != up.to_string() {
+        assert!(killed.elapsed() < SECOND * 5, "the interface is nobody's");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn in_the_pause_before_a_restart_the_interface_has_an_owner() {
+    let Some(live) = Live::new("in_the_pause_before_a_restart_the_interface_has_an_owner") else {
+        return;
+    };
+    let mut up = live.start("wan", "up wan upload 10mbit");
+    // From life to life the pause is longer: a second, and four.
+    for _ in 0..2 {
+        kill_daemon(&live, up.id());
+        let killed = Instant::now();
+        while !live.simnel("show wan").status.success() {
+            assert!(killed.elapsed() < SECOND * 10, "no other daemon");
+            thread::sleep(SECOND / 20);
+        }
+    }
+    kill_daemon(&live, up.id());
+    let shown = live.simnel("show wan");
+    let second = live.simnel("up wan upload 1mbit");
+    assert!(text(&second.stderr).contains("is already managed"), "{}", text(&second.stderr));
+    // Both are true on any machine; on one that is not stuck they are seen in the pause.
+    assert!(shown.status.success() || text(&shown.stderr).contains("about to be started again"));
+    let said = live.ok("down wan");
+    assert!(said.contains("wan: down, "), "{said}");
+    let told = Instant::now();
+    let ended = loop {
+        if let Some(ended) = up.failure() {
+            break ended.to_string();
+        }
+        assert!(told.elapsed() < SECOND * 5, "`up` still runs");
+        thread::sleep(SECOND / 20);
+    };
+    assert!(ended.contains("exit status: 0"), "{ended}");
+    assert!(live.is_clean());
 }

@@ -44,6 +44,7 @@ fn running(interface: &str, control_dir: &Path) -> Finding {
     }
     match Client::connect(control_dir, interface) {
         Err(Error::NotUp { .. }) => Finding::ok(ID, format!("no simnel runs on `{interface}`")),
+        Err(Error::Restarting(_)) => told("in userspace, and is about to be started again"),
         Err(_) => Finding::unknown(ID, "whether a simnel runs", "its control socket is not ours"),
         Ok(mut client) => match client.show() {
             Ok(_) => told("in userspace"),

@@ -196,13 +196,20 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Takes the interface over.
+    /// Takes the interface over; its lock may be `held` since a daemon before.
     ///
     /// # Errors
     /// The missing or hindering thing; nothing has changed then.
-    pub(crate) fn up(settings: Settings, watch: Watch) -> Result<Gateway, Error> {
+    pub(crate) fn up(
+        settings: Settings,
+        watch: Watch,
+        held: Option<Lock>,
+    ) -> Result<Gateway, Error> {
         let device = check(&settings)?;
-        let lock = Lock::take(&settings.control_dir, &settings.interface)?;
+        let lock = match held {
+            Some(held) => held.signed()?,
+            None => Lock::take(&settings.control_dir, &settings.interface)?,
+        };
         if settings.tuning.lock_memory {
             sys::lock_memory().map_err(|e| Error::system("locking memory (mlockall)", e))?;
         }
