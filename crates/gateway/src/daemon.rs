@@ -195,19 +195,28 @@ impl Daemon {
         Ok(())
     }
 
-    /// Gives an interface that was taken over back after `span`, unless that is kept. A daemon that
-    /// was started again goes on with the time that the first one began.
+    /// Settings of an interface that is served: those of commands meanwhile, too, in a daemon that
+    /// was started again.
+    pub fn settings(&self, interface: &str) -> Option<&Settings> {
+        let mut served = self.served.iter().map(Gateway::settings);
+        served.find(|settings| settings.interface == interface)
+    }
+
+    /// Gives an interface that was taken over back after `span`, unless that is kept; tells the
+    /// time that is left. A daemon that was started again goes on with what the first one began.
     ///
     /// # Errors
     /// The time is too short or too long.
-    pub fn on_trial(&mut self, interface: &str, span: Span) -> Result<(), Error> {
+    pub fn on_trial(&mut self, interface: &str, span: Span) -> Result<Option<Span>, Error> {
         check_trial(span)?;
         let here = self.served.iter().any(|gateway| gateway.interface() == interface);
         if here && self.tether.recall_trials(interface).is_none() {
             self.trials.begin(interface, Back::Down, sys::now(), span);
             self.tell_trials(interface);
         }
-        Ok(())
+        let trials = self.trials.of(interface);
+        let ends = trials.iter().find(|trial| *trial.back() == Back::Down);
+        Ok(ends.map(|trial| trial.left(sys::now())))
     }
 
     fn tell_trials(&self, interface: &str) {

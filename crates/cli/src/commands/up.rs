@@ -9,7 +9,7 @@ use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config};
 use simnel_core::Span;
 use simnel_gateway::autorate::{movable, range, Autorate};
-use simnel_gateway::daemon::{Daemon, Notice};
+use simnel_gateway::daemon::Daemon;
 use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::trial::Back;
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
@@ -242,28 +242,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             }
         }
     }
-    let done = account(&settings.interface, |direction| settings.direction(direction).cloned());
-    let done = match &settings.autorate {
-        Some(autorate) => follows(autorate, &request) + &done,
-        None => done,
-    };
+    let follows = settings.autorate.as_ref().map(|autorate| follows(autorate, &request));
     let probed = settings.autorate.as_ref().map(|autorate| (request.interface.as_str(), autorate));
-    let mut daemon = Daemon::probing(probed.as_slice(), move |notice| {
-        crate::say!("simnel: {notice}");
-        if let Notice::Up(_) = notice {
-            crate::say!("{done}");
-        }
-    })
-    .into_diagnostic()?;
+    let mut daemon = Daemon::probing(probed.as_slice(), |notice| crate::say!("simnel: {notice}"))
+        .into_diagnostic()?;
     let interface = settings.interface.clone();
     // A daemon that follows another one finds the bridge there, and leaves it.
     let joined = bridge()?;
     daemon.up(settings).into_diagnostic()?;
     joined.into_iter().for_each(Joined::keep);
-    if let Some(span) = args.trial {
-        daemon.on_trial(&interface, span).into_diagnostic()?;
+    if let Some(settings) = daemon.settings(&interface) {
+        let account = account(&interface, |direction| settings.direction(direction).cloned());
+        crate::say!("{}{account}", follows.unwrap_or_default());
     }
-    tell_trial(args.trial, &interface);
+    let trial = args.trial.map(|span| daemon.on_trial(&interface, span)).transpose();
+    tell_trial(trial.into_diagnostic()?.flatten(), &interface);
     daemon.run(None).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }

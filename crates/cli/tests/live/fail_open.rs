@@ -111,7 +111,8 @@ fn in_the_pause_before_a_restart_the_interface_has_an_owner() {
     let Some(live) = Live::new("in_the_pause_before_a_restart_the_interface_has_an_owner") else {
         return;
     };
-    let mut up = live.start("wan", "up wan upload 10mbit");
+    let mut up = live.start("wan", "up wan upload 10mbit --for 60s");
+    live.ok("change wan upload 5mbit");
     // From life to life the pause is longer: a second, and four.
     for _ in 0..2 {
         kill_daemon(&live, up.id());
@@ -138,5 +139,9 @@ fn in_the_pause_before_a_restart_the_interface_has_an_owner() {
         thread::sleep(SECOND / 20);
     };
     assert!(ended.contains("exit status: 0"), "{ended}");
+    // Each daemon tells what holds then: the third began more than a second after the first.
+    let told = |what: &str| ended.matches(what).count();
+    assert_eq!((told("cake bandwidth 10Mbit"), told("cake bandwidth 5Mbit")), (1, 3), "{ended}");
+    assert!(told("ends in 60 s") < told("ends in"), "{ended}");
     assert!(live.is_clean());
 }
