@@ -69,6 +69,7 @@ mod segments;
 mod server;
 mod supervisor;
 mod sys;
+mod tree;
 pub mod trial;
 pub mod view;
 mod vitals;

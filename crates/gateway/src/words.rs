@@ -11,6 +11,7 @@ use simnel_core::rate::Rate;
 use simnel_core::tc::{units, Keyword, ParseError};
 
 use crate::direction::Direction;
+use crate::tree::is_tree;
 
 /// The rate that asks for no limit.
 const UNLIMITED: &str = "unlimited";
@@ -73,6 +74,12 @@ pub fn changed<'a>(
 ) -> Result<Config, String> {
     let said = said.into();
     let config = qdisc::parse(present).map_err(|error| format!("{direction}: {error}"))?;
+    if is_tree(&config) {
+        return Err(format!(
+            "{direction}: its `[[share]]` tables divide it: change them and `{direction}` in the \
+             configuration file, then `systemctl reload simnel` (SIGHUP)"
+        ));
+    }
     let managed = below(&config).unwrap_or(&config);
     let (name, rest) = name_and_rest(said.words);
     let Some(rate) = rate else {
@@ -501,6 +508,12 @@ mod tests {
         let several = "htb default 1 class 1:1 rate 1mbit class 1:2 rate 2mbit";
         let error = changed(Upload, several, Some("2mbit"), "").unwrap_err();
         assert!(error.contains("says a rate of its own"), "{error}");
+        let shared = "htb default 2 class :1 rate 9mbit class :2 parent :1 rate 8mbit cake \
+                      class :11 parent :1 rate 1mbit ceil 4mbit cake";
+        for (rate, words) in [(Some("2mbit"), ""), (None, "fq_codel"), (None, "diffserv4")] {
+            let error = changed(Upload, shared, rate, words).unwrap_err();
+            assert!(error.contains("`[[share]]`") && error.contains("(SIGHUP)"), "{error}");
+        }
         let error = changed(Upload, "cake bandwidth 9mbit", None, "netem delay 9ms").unwrap_err();
         assert!(error.contains("`netem` (word 1) cannot be used: of what netem"), "{error}");
     }

@@ -25,16 +25,11 @@ use super::read::{self, List};
 use super::{Action, Rule, Traffic};
 use crate::autorate::range;
 use crate::direction::Direction;
+use crate::tree::{FIRST, LINE, OTHERS};
 use crate::words::{burst, settings_of};
 
 /// Shares of one file.
 pub(crate) const MOST_SHARES: usize = 16;
-/// Class of the line as a whole.
-const LINE: u16 = 1;
-/// Class of all who have no share.
-const OTHERS: u16 = 2;
-/// Class of the first share.
-const FIRST: u16 = 0x10;
 /// Part of its cap that a share without a floor is guaranteed.
 const FLOOR: u64 = 10;
 /// Part of the line that is left for all others at least.
@@ -239,6 +234,7 @@ mod tests {
             assert!(words.contains(part), "no `{part}`: {words}");
         }
         assert_eq!(words.matches("cake bandwidth unlimited diffserv4").count(), 3, "{words}");
+        assert!(crate::tree::is_tree(&simnel_core::qdisc::parse(&words).unwrap()));
         // Nothing is shared of the other direction.
         let only = share(1, guests).unwrap();
         let whole = settings_of(Direction::Download, Some("9mbit"), "cake").unwrap();
