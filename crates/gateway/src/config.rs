@@ -170,6 +170,11 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         let share = table.read(index + 1)?;
         known(table.interface.as_deref(), &file.interface)
             .map_err(|e| format!("share {}: {e}", index + 1))?;
+        let beside = |(only, _): &&(Option<String>, Share)| {
+            only.is_none() || table.interface.is_none() || *only == table.interface
+        };
+        let mut earlier = all_shares.iter().filter(beside);
+        earlier.try_for_each(|(_, earlier)| share.check_beside(earlier))?;
         // A rule is the more special one.
         let rule = Rule { number: file.rule.len() + index + 1, ..share.rule() };
         rules.push((table.interface.clone(), rule));
@@ -190,6 +195,11 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         settings.rules = rules.map(|(_, rule)| rule.clone()).collect();
         fit(&settings).map_err(|e| format!("interface `{name}`: {e}"))?;
         all.push(settings);
+    }
+    for (only, share) in &all_shares {
+        let here = |one: &&Settings| only.as_ref().is_none_or(|only| *only == one.interface);
+        let shapes = |one: &Settings, direction| one.direction(direction).is_some();
+        share.check_shaped(|way| all.iter().filter(here).any(|one| shapes(one, way)))?;
     }
     if all.is_empty() {
         return Err("there is no [[interface]]: add one with name, download and upload".into());
@@ -346,9 +356,32 @@ mod tests {
             let error = parse(&format!("[[interface]]\nname = \"eth0\"\n{keys}\n{share}"));
             assert!(error.as_ref().unwrap_err().contains(expected), "{error:?}");
         }
-        let other =
-            "[[interface]]\nname = \"eth0\"\ndownload = \"2mbit..9mbit\"\nautorate = true\n";
+        let other = "[[interface]]\nname = \"eth0\"\ndownload = \"2mbit..9mbit\"\n\
+                     upload = \"9mbit\"\nautorate = true\n";
         assert!(parse(&format!("{other}{share}")).is_ok(), "that direction has no share");
+    }
+
+    #[test]
+    fn a_share_without_effect_is_a_mistake() {
+        let both = "[[interface]]\nname = \"eth0\"\nupload = \"9mbit\"\n\
+                    [[interface]]\nname = \"lte\"\nupload = \"9mbit\"\ndownload = \"9mbit\"\n";
+        let share = "[[share]]\naddress = \"10.0.0.0/8\"\n";
+        let of = |keys: &str| parse(&format!("{both}{share}upload = \"1mbit\"\n{keys}"));
+        let twin = |keys: &str| of(&format!("interface = \"lte\"\n{share}{keys}"));
+        assert!(of("download = \"1mbit\"").is_ok(), "`lte` has it");
+        let error = of("download = \"1mbit\"\ninterface = \"eth0\"").unwrap_err();
+        assert!(error.contains("share 1: `download` has no effect"), "{error}");
+        for keys in ["upload = \"2mbit\"", "upload = \"2mbit\"\ninterface = \"lte\""] {
+            let error = twin(keys).unwrap_err();
+            assert!(error.contains("share 2: share 1 has these hosts already"), "{error}");
+        }
+        for keys in [
+            "download = \"2mbit\"",
+            "upload = \"2mbit\"\ninterface = \"eth0\"",
+            "upload = \"2mbit\"\nhours = \"17:00-22:00\"",
+        ] {
+            assert_eq!(twin(keys).map(drop), Ok(()), "{keys}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod session;
 mod target;
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 
 use serde::{Deserialize, Serialize};
@@ -177,6 +177,19 @@ impl Autorate {
                 reflectors.len()
             ));
         }
+        for (place, target) in reflectors.iter().enumerate() {
+            let address = target.address();
+            if reflectors[..place].contains(target) {
+                return Err(format!("reflectors: `{target}` is said twice, and would count twice"));
+            }
+            if address.is_loopback()
+                || address.is_unspecified()
+                || address.is_multicast()
+                || address == Ipv4Addr::BROADCAST
+            {
+                return Err(format!("reflectors: `{target}` is no host beyond a line"));
+            }
+        }
         Ok(Autorate { limits: [upload, download], reflectors })
     }
 }
@@ -233,10 +246,12 @@ pub fn range(
 pub fn movable(direction: Direction, config: &Config) -> Result<(), String> {
     let rate = config.rate().and_then(|rate| config.with_rate(rate, words::burst));
     rate.map(drop).ok_or_else(|| {
-        format!(
-            "{direction}: autorate needs one rate to move, and each class of `{}` says its own",
-            config.name()
-        )
+        let name = config.name();
+        let instead = match config.children()[..] {
+            [] => format!("the words of `{name}` leave none"),
+            _ => format!("each class of `{name}` says its own"),
+        };
+        format!("{direction}: autorate needs one rate to move, and {instead}")
     })
 }
 
@@ -363,6 +378,21 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_rate_to_move_says_why() {
+        for (words, expected) in [
+            ("cake unlimited", "the words of `cake` leave none"),
+            (
+                "htb default 1 class :1 rate 1mbit sfq class :2 rate 1mbit sfq",
+                "each class of `htb`",
+            ),
+        ] {
+            let config = simnel_core::qdisc::parse(words).unwrap();
+            let error = movable(Direction::Upload, &config).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
     fn reflectors_are_addresses() {
         let limits = range(Direction::Upload, "2mbit..20mbit", true).unwrap().1;
         let new = |named: Option<&[&str]>| Autorate::new(limits, None, named);
@@ -378,6 +408,19 @@ mod tests {
         assert!(new(Some(&["192.0.2.1"; 65]))
             .unwrap_err()
             .contains("at most 64 addresses, not 65"));
+        for (named, expected) in [
+            (["192.0.2.1", "192.0.2.1"], "`192.0.2.1` is said twice"),
+            (["irtt:192.0.2.1", "irtt:192.0.2.1:2112"], "`irtt:192.0.2.1` is said twice"),
+            (["192.0.2.1", "127.0.0.1"], "`127.0.0.1` is no host beyond a line"),
+            (["0.0.0.0", "192.0.2.1"], "`0.0.0.0` is no"),
+            (["255.255.255.255", "192.0.2.1"], "`255.255.255.255` is no"),
+            (["224.0.0.1", "192.0.2.1"], "`224.0.0.1` is no"),
+            (["irtt:::1", "192.0.2.1"], "`irtt:::1` is no"),
+        ] {
+            let error = new(Some(&named)).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(new(Some(&["192.0.2.1", "irtt:192.0.2.1"])).is_ok());
         let none = Autorate::new(None, None, None).unwrap_err();
         assert!(none.contains("`download 10mbit..80mbit`"), "{none}");
     }

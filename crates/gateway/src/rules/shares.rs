@@ -123,6 +123,32 @@ impl Share {
         }
     }
 
+    /// An error if a direction that it limits is not among those that are `shaped`.
+    pub(crate) fn check_shaped(&self, shaped: impl Fn(Direction) -> bool) -> Result<(), String> {
+        let both = [Direction::Upload, Direction::Download].into_iter();
+        let mut vain = both.filter(|one| self.limits(*one).is_some() && !shaped(*one));
+        vain.next().map_or(Ok(()), |direction| {
+            Err(format!(
+                "share {}: `{direction}` has no effect, because no [[interface]] of it has \
+                 `{direction}`: set it there, or leave it out here",
+                self.number
+            ))
+        })
+    }
+
+    /// An error if all packets of a direction that it limits are those of an `earlier` share.
+    pub(crate) fn check_beside(&self, earlier: &Share) -> Result<(), String> {
+        let mut both = self.limits.iter().zip(&earlier.limits);
+        let is_twin = (&self.traffic, self.hours) == (&earlier.traffic, earlier.hours);
+        if is_twin && both.any(|(own, other)| own.is_some() && other.is_some()) {
+            return Err(format!(
+                "share {}: share {} has these hosts already: leave one of them out",
+                self.number, earlier.number
+            ));
+        }
+        Ok(())
+    }
+
     fn class(&self) -> u16 {
         FIRST + self.number as u16
     }
