@@ -19,6 +19,7 @@ use std::sync::Arc;
 use simnel_core::{qdisc, Span, Time};
 
 use crate::autorate::{Autorate, Sockets};
+use crate::check::shaper_warnings;
 use crate::config;
 use crate::control::{socket_path, Entry, Reply, Request};
 use crate::control_dir::open_directory;
@@ -147,6 +148,7 @@ impl Daemon {
             |direction| misgiving(&settings.interface, direction, settings.direction(direction)?);
         let both = [Direction::Upload, Direction::Download].into_iter();
         let mut warnings: Vec<String> = both.filter_map(misgiving).collect();
+        warnings.extend(shaper_warnings(&settings.interface));
         let autorate = settings.autorate.clone();
         let asked = autorate.as_ref().filter(|autorate| autorate.probes());
         let probes = asked.and_then(|asked| {

@@ -26,6 +26,7 @@ use serde::Serialize;
 
 pub use line::{leads_out, LeadsOut};
 pub use links::{link_type, LinkType, Overhead};
+pub(crate) use shapers::shaper_warnings;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -31,6 +31,18 @@ pub(super) fn findings(interface: &str, control_dir: &Path) -> Vec<Finding> {
     all
 }
 
+/// Warnings about them, for who begins to shape. Whatever cannot be found out gives none.
+pub(crate) fn shaper_warnings(interface: &str) -> Vec<String> {
+    let list = Qdiscs::open().and_then(|kernel| kernel.list());
+    warnings(interface, &list.unwrap_or_default())
+}
+
+fn warnings(interface: &str, list: &[Listed]) -> Vec<String> {
+    let all = present(interface, list, false).into_iter();
+    let bad = all.filter(|finding| finding.level == Level::Warning);
+    bad.map(|Finding { what, why, fix, .. }| format!("{what}; {why}: {fix}")).collect()
+}
+
 /// A simnel that manages the interface.
 fn running(interface: &str, control_dir: &Path) -> Finding {
     const ID: &str = "running";
@@ -218,6 +230,9 @@ mod tests {
         if cfg!(target_endian = "little") {
             assert!(told.what.contains("rate 10Mbit"), "{told:?}");
         }
+        let warnings = super::warnings("wan", &list);
+        assert!(warnings[0].contains("tc qdisc del dev wan root"), "{warnings:?}");
+        assert_eq!(warnings.len(), 1);
         assert_eq!(present("wan", &list, true)[0].level, Level::Ok);
         assert_eq!(present("lan", &list, false)[0].what, "no discipline at the root");
         // Options that are none, and a kind that is not known here.
@@ -227,6 +242,7 @@ mod tests {
         }
         let plain = present("wan", &[listed("wan", "fq_codel", ROOT, &[])], false);
         assert_eq!(plain[0].level, Level::Ok);
+        assert!(super::warnings("wan", &[listed("wan", "fq_codel", ROOT, &[])]).is_empty());
     }
 
     #[test]
