@@ -47,6 +47,16 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         let help = "end it with `simnel down`, and begin with `simnel up` and other lanes";
         return Err(misuse_with_help(format!("`{word}` cannot change while it runs"), help));
     }
+    let is_range = |word: &&String| word.contains("..") || AUTORATE.contains(&word.as_str());
+    if let Some(word) = args.words.iter().find(is_range) {
+        return Err(misuse_with_help(format!("`{word}` cannot change while it runs"), RANGE));
+    }
+    let is_direction = |word: &&String| ["download", "upload"].contains(&word.as_str());
+    if let Some(word) = args.words.iter().find(is_direction) {
+        let what = format!("one direction at a time: `{word}` comes after `{}`", args.direction);
+        let help = format!("a command of its own: simnel change {} {word} RATE", args.interface);
+        return Err(misuse_with_help(what, help));
+    }
     let direction = match args.direction.as_str() {
         "download" => Direction::Download,
         "upload" => Direction::Upload,
@@ -67,9 +77,8 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let mut running = Running::find(args)?;
     if let Some(rate) = rate.filter(|_| running.follows_line(direction)) {
-        let help = "change the range in the file, or end it with `simnel down` and `up`";
         let what = format!("the {direction} follows its line by autorate: `{rate}` cannot be set");
-        return Err(misuse_with_help(what, help));
+        return Err(misuse_with_help(what, RANGE));
     }
     let config = match running.words(direction)? {
         Some(present) => changed(direction, &present, rate, said),
@@ -155,6 +164,11 @@ impl Running {
         .into_diagnostic()
     }
 }
+
+/// Words of `up` for rates that follow the line.
+const AUTORATE: [&str; 2] = ["autorate", "reflectors"];
+/// The way to other ranges.
+const RANGE: &str = "change the range in the file, or end it with `simnel down` and `up`";
 
 /// The word for no limit.
 const UNLIMITED: &str = "unlimited";

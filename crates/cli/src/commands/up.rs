@@ -227,22 +227,30 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         let lan = args.bridge.as_deref();
         lan.map(|lan| join(lan, &request.interface)).transpose().into_diagnostic()
     };
-    let daemon_only = settings.needs_daemon();
-    if args.backend == Backend::Kernel {
-        daemon_only.as_ref().map_or(Ok(()), |why| Err(misuse(why)))?;
-    }
-    if args.backend != Backend::Userspace && daemon_only.is_none() {
-        let joined = bridge()?;
-        match in_kernel(&settings, &request, args) {
-            Err(Error::NoModule) if args.backend == Backend::Auto => {}
-            done => {
-                done.into_diagnostic()?;
-                joined.into_iter().for_each(Joined::keep);
-                return Ok(ExitCode::SUCCESS);
+    let mut preface = String::new();
+    if args.backend != Backend::Userspace {
+        let why = match settings.needs_daemon() {
+            Some(why) if args.backend == Backend::Kernel => return Err(misuse(why)),
+            Some(_) => "autorate and lanes need a process",
+            None => {
+                let joined = bridge()?;
+                match in_kernel(&settings, &request, args) {
+                    Err(Error::NoModule) if args.backend == Backend::Auto => {
+                        "the module `simnel` is not there"
+                    }
+                    done => {
+                        done.into_diagnostic()?;
+                        joined.into_iter().for_each(Joined::keep);
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                }
             }
-        }
+        };
+        preface = format!("  backend   userspace: {why}\n");
     }
-    let follows = settings.autorate.as_ref().map(|autorate| follows(autorate, &request));
+    if let Some(autorate) = &settings.autorate {
+        preface += &follows(autorate, &request);
+    }
     let probed = settings.autorate.as_ref().map(|autorate| (request.interface.as_str(), autorate));
     let mut daemon = Daemon::probing(probed.as_slice(), |notice| crate::say!("simnel: {notice}"))
         .into_diagnostic()?;
@@ -253,7 +261,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     joined.into_iter().for_each(Joined::keep);
     if let Some(settings) = daemon.settings(&interface) {
         let account = account(&interface, |direction| settings.direction(direction).cloned());
-        crate::say!("{}{account}", follows.unwrap_or_default());
+        crate::say!("{preface}{account}");
     }
     let trial = args.trial.map(|span| daemon.on_trial(&interface, span)).transpose();
     tell_trial(trial.into_diagnostic()?.flatten(), &interface);

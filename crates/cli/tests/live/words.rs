@@ -203,6 +203,11 @@ fn mistakes_are_named() {
         ("up nosuch0 download 20mbit upload 5", "`5` is 5 bits per second"),
         ("up nosuch0 cake bandwidth 20", "did you mean `20mbit`? If not, say `20bit`"),
         ("change nosuch0 upload 5", "`5` is 5 bits per second"),
+        ("change nosuch0 upload 2mbit..9mbit", "`2mbit..9mbit` cannot change while it runs"),
+        ("change nosuch0 upload 2mbit..9mbit autorate", "change the range in the file"),
+        ("change nosuch0 upload 9mbit autorate", "`autorate` cannot change while it runs"),
+        ("change nosuch0 upload 2mbit download 1mbit", "one direction at a time: `download`"),
+        ("up nosuch0 upload 1mbit..5mbit autorate cake unlimited", "words of `cake` leave none"),
         ("link nosuch0 eth1 rate 3", "`rate 3` is 3 bits per second"),
         ("up nosuch0 upload 9mbit upload 8mbit", "`upload` is said twice"),
         (

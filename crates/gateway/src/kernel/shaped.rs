@@ -86,6 +86,13 @@ pub fn up(
             both.into_iter().filter_map(|direction| wanted(direction, Maker::Linux)).collect();
         if !plain.is_empty() && plain.iter().all(|config| attributes(config).is_some()) {
             result = up_with(&kernel, interface, index, Maker::Linux, &wanted);
+            if let Err(Error::NoModule) = &result {
+                result = Err(Error::KernelLacks {
+                    what: "the qdiscs `simnel` and `cake`",
+                    fix: "`make install-kernel` and `modprobe simnel`, or `modprobe sch_cake` for \
+                          Linux's own",
+                });
+            }
         }
     }
     if result.is_err() {
