@@ -1,6 +1,7 @@
 //! All interfaces, looked at once a second, and what of that is kept.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -8,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use simnel_gateway::view::{Look, Names, View, Viewer};
-use simnel_gateway::{control, kernel, Direction};
+use simnel_gateway::{control, kernel, Direction, Error};
 use tokio::sync::watch;
 
 use crate::history::{History, Point};
@@ -28,6 +29,8 @@ const NAMES_EACH: u64 = 30;
 pub struct Board {
     /// Interfaces by name.
     pub interfaces: BTreeMap<String, Arc<Interface>>,
+    /// Why there may be more of them, if so.
+    pub trouble: Option<String>,
 }
 
 /// One interface.
@@ -90,7 +93,7 @@ pub(crate) fn now_s() -> u64 {
 }
 
 /// Looks at all interfaces for as long as somebody may read; `notice` is told what goes wrong with
-/// the file of history.
+/// the file of history, and which sockets may not be opened.
 pub(crate) fn watch(
     control_dir: PathBuf,
     file: Option<PathBuf>,
@@ -114,6 +117,7 @@ pub(crate) fn watch(
     let seen = Seen { board: receiver, past: past.clone(), may_change: false };
     thread::Builder::new().name("simnel-looks".into()).spawn(move || {
         let mut watcher = Watcher::new(control_dir);
+        let mut told = None;
         while !sender.is_closed() {
             let board = watcher.look();
             let mut kept = lock(&past);
@@ -121,7 +125,12 @@ pub(crate) fn watch(
                 kept.history.add(name, &interface.point);
             }
             drop(kept);
+            let trouble = board.trouble.clone();
             sender.send_replace(board);
+            if trouble != told {
+                notice(trouble.as_deref().unwrap_or("everything that runs is seen again"));
+                told = trouble;
+            }
             thread::sleep(EVERY);
         }
     })?;
@@ -160,12 +169,20 @@ impl Watcher {
         }
         self.looks += 1;
         let at_s = now_s();
-        let names = interfaces(&self.control_dir);
-        self.viewers.retain(|name, _| names.contains(name));
         let mut board = Board::default();
+        let names = interfaces(&self.control_dir, &mut board.trouble);
+        self.viewers.retain(|name, _| names.contains(name));
         for name in names {
-            // A daemon that ends meanwhile is not there any more.
-            let Ok(look) = Look::take(&self.control_dir, &name) else { continue };
+            let look = match Look::take(&self.control_dir, &name) {
+                Ok(look) => look,
+                Err(error) => {
+                    // A daemon that ends meanwhile is not there any more.
+                    if is_refused(&error) {
+                        board.trouble.get_or_insert_with(|| unseen(&error));
+                    }
+                    continue;
+                }
+            };
             let viewer = self.viewers.entry(name.clone()).or_default();
             let mut view = viewer.see(look, &self.names);
             let flow_count = view.flows.len();
@@ -177,9 +194,21 @@ impl Watcher {
     }
 }
 
+/// True if a right is missing.
+fn is_refused(error: &Error) -> bool {
+    matches!(error, Error::System { source, .. } if source.kind() == ErrorKind::PermissionDenied)
+}
+
+fn unseen(error: &Error) -> String {
+    format!("not everything that runs is seen: {error}")
+}
+
 /// Interfaces that a daemon or the kernel shapes.
-fn interfaces(control_dir: &Path) -> Vec<String> {
-    let mut names = control::interfaces(control_dir).unwrap_or_default();
+fn interfaces(control_dir: &Path, trouble: &mut Option<String>) -> Vec<String> {
+    let mut names = control::interfaces(control_dir).unwrap_or_else(|error| {
+        *trouble = Some(unseen(&error));
+        Vec::new()
+    });
     names.extend(kernel::shaped(None).unwrap_or_default().into_iter().map(|s| s.interface));
     names.sort();
     names.dedup();

@@ -89,6 +89,10 @@ impl prometheus_client::collector::Collector for Collector {
             let values = self.lines().filter_map(|line| Some((labels(line), value(line)?)));
             family(&mut encoder, name, help, values, ConstGauge::new)?;
         }
+        let all = [(Labels::new(), f64::from(u8::from(self.board.trouble.is_none())))];
+        let help = "1 if all control sockets may be opened";
+        let all = all.into_iter();
+        family(&mut encoder, "simnel_sockets_open", help, all, ConstGauge::new)?;
         let saved = self.is_saved.map(|is_saved| (Labels::new(), f64::from(u8::from(is_saved))));
         let help = "1 if history survives a restart";
         let saved = saved.into_iter();
@@ -255,6 +259,8 @@ mod tests {
         let less = write(unknown, None).unwrap();
         assert!(text.contains("simnel_cpu_ratio") && !less.contains("simnel_cpu_ratio"), "{less}");
         assert!(text.ends_with("# EOF\n"));
-        assert_eq!(write(Board::default(), None).unwrap(), "# EOF\n");
+        assert!(text.contains("simnel_sockets_open{} 1.0"), "{text}");
+        let refused = Board { trouble: Some("a right is missing".into()), ..Board::default() };
+        assert!(write(refused, None).unwrap().contains("simnel_sockets_open{} 0.0"));
     }
 }

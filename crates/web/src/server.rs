@@ -210,7 +210,7 @@ fn present(board: &Board) -> Value {
             "point": interface.point,
         })
     });
-    json!({ "interfaces": interfaces.collect::<Vec<Value>>() })
+    json!({ "interfaces": interfaces.collect::<Vec<Value>>(), "trouble": board.trouble })
 }
 
 async fn history(State(seen): State<Seen>, uri: Uri) -> Response {

@@ -45,7 +45,7 @@ fn everything_that_is_promised_is_there_and_protected() {
         ("/app.js", "EventSource"),
         ("/style.css", "color-scheme"),
         ("/metrics", "# EOF"),
-        ("/api/v1/interfaces", r#"{"interfaces":[]}"#),
+        ("/api/v1/interfaces", r#"{"interfaces":[],"trouble":null}"#),
         ("/api/v1/history", r#""interfaces":[]"#),
         ("/api/v1/history?span=30d", r#""step_s":1800"#),
         ("/api/openapi.json", r#""openapi": "3.1.0""#),

@@ -1,7 +1,10 @@
 //! `simnel serve` on a bad day.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -14,6 +17,44 @@ impl Drop for Ended {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// `serve` gives its rights up, so that modes of files count for root as well.
+#[test]
+fn sockets_that_may_not_be_opened_are_told() {
+    let room = tempfile::tempdir().unwrap();
+    let socket = room.path().join("wan.sock");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    std::fs::set_permissions(&socket, Permissions::from_mode(0o000)).unwrap();
+    let child = Command::new(SIMNEL)
+        .args(["serve", "--listen", "127.0.0.1:0", "--control-dir"])
+        .arg(room.path())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut server = Ended(child.expect("the program starts"));
+    let mut said = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let (mut trouble, mut address) = (String::new(), String::new());
+    while trouble.is_empty() || address.is_empty() {
+        let line = said.next().expect("both are told");
+        match line.split_once("http://") {
+            Some((_, rest)) => address = rest.split('/').next().unwrap().to_owned(),
+            None => trouble = line,
+        }
+    }
+    assert!(trouble.contains("wan.sock (are you root?)"), "{trouble}");
+    let answer = get(&address, "/api/v1/interfaces");
+    assert!(answer.contains("not everything that runs is seen"), "{answer}");
+    assert!(get(&address, "/metrics").contains("simnel_sockets_open{} 0.0"));
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it serves");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 #[test]
@@ -52,11 +93,6 @@ fn history_on_a_full_disk_is_told_and_ends_nothing() {
     assert!(trouble.contains("history is in memory only"), "{trouble}");
     assert!(trouble.contains("No space left on device"), "{trouble}");
 
-    let mut stream = TcpStream::connect(&address).expect("it serves");
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    let request = "GET /api/v1/history HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let answer = get(&address, "/api/v1/history");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("No space left"), "{answer}");
 }

@@ -12,7 +12,7 @@ const SPANS = {
 const points = new Map();
 // Flows in the table, until more are asked for.
 let mostFlows = 20;
-let latest = [], chosen = '', span = '10m', fetched = 0, now = 0;
+let latest = [], unseen = '', chosen = '', span = '10m', fetched = 0, now = 0;
 
 function node(name, attributes, ...children) {
   const svg = ['svg', 'line', 'text', 'polyline', 'title'].includes(name);
@@ -91,7 +91,7 @@ function draw() {
   }
   select.value = chosen;
   const shown = latest.find(one => one.name === chosen);
-  const nothing = { words: ['nothing is shaped here now: `simnel up` begins'], lines: [], hosts: [], flows: [] };
+  const nothing = { words: [unseen || 'nothing is shaped here now: `simnel up` begins'], lines: [], hosts: [], flows: [] };
   const view = shown ? shown.view : nothing;
   find('words').replaceChildren(...view.words.map(text => node('li', {}, text)));
   const kept = points.get(chosen) || [];
@@ -121,6 +121,7 @@ function draw() {
 
 function take(message) {
   latest = message.interfaces;
+  unseen = message.trouble;
   now = Math.max(now, ...latest.map(one => one.point.at_s));
   if (span === '10m') {
     for (const { name, point } of latest) {
