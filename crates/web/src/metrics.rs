@@ -26,8 +26,13 @@ type Count = fn(&LineView) -> Option<u64>;
 type Measure = fn(&LineView) -> Option<f64>;
 
 /// Counters of a line: name, meaning, value.
-const COUNTERS: [(&str, &str, Count); 3] = [
+const COUNTERS: [(&str, &str, Count); 6] = [
     ("node_qdisc_bytes", "Bytes sent", |line| Some(line.bytes)),
+    ("node_qdisc_packets", "Packets sent", |line| Some(line.packets)),
+    ("node_qdisc_overlimits", "Times that the shaper held a packet back", |line| {
+        Some(line.overlimits)
+    }),
+    ("node_qdisc_requeues", "Packets that the device handed back", |line| Some(line.requeues)),
     ("node_qdisc_drops", "Packets dropped, redundant acknowledgements left out", |line| {
         Some(line.drops)
     }),
@@ -188,6 +193,9 @@ mod tests {
             rate_bps: 1_000,
             packets_per_s: 7,
             bytes: 123,
+            packets: 11,
+            overlimits: 12,
+            requeues: 13,
             backlog_packets: 4,
             backlog_bytes: 6_000,
             drops: 8,
@@ -239,6 +247,9 @@ mod tests {
         let labels = r#"{device="wan:download",kind="cake"}"#;
         for line in [
             format!("node_qdisc_bytes_total{labels} 123"),
+            format!("node_qdisc_packets_total{labels} 11"),
+            format!("node_qdisc_overlimits_total{labels} 12"),
+            format!("node_qdisc_requeues_total{labels} 13"),
             format!("node_qdisc_drops_total{labels} 8"),
             format!("node_qdisc_current_queue_length{labels} 4.0"),
             format!("simnel_limit_bits_per_second{labels} 20000000.0"),

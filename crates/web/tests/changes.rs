@@ -87,8 +87,9 @@ fn settings(directory: &Path, token: Option<&str>) -> Settings {
 fn send(address: SocketAddr, what: &str, headers: &str, length: usize, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let place = if what.starts_with('/') { "" } else { "/api/v1/interfaces/" };
     let head = format!(
-        "POST /api/v1/interfaces/{what} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+        "POST {place}{what} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
          Content-Length: {length}\r\n{headers}\r\n"
     );
     stream.write_all(head.as_bytes()).unwrap();
@@ -170,6 +171,9 @@ fn a_change_is_looked_at_tried_kept_and_undone() {
         ("wan/keep", "\0", 400),
         ("wan/undo", r#"{"all":true}"#, 400),
         ("wan/down", "{}", 404),
+        ("/api/v1/nothing", "{}", 404),
+        ("/nothing", "{}", 404),
+        ("/metrics", "{}", 405),
     ] {
         let answer = post(address, what, body);
         assert!(is(&answer, status), "{what} {body}: {answer}");

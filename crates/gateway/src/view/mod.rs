@@ -126,6 +126,12 @@ pub struct LineView {
     pub packets_per_s: u64,
     /// Bytes sent.
     pub bytes: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Times that the shaper held a packet back, or that a limit was exceeded.
+    pub overlimits: u64,
+    /// Packets that the device handed back.
+    pub requeues: u64,
     /// Packets queued.
     pub backlog_packets: u32,
     /// Bytes queued.
@@ -348,6 +354,9 @@ impl Span<'_> {
             rate_bps: per_second(totals.sent_bytes, past.sent_bytes, ns).saturating_mul(8),
             packets_per_s: per_second(totals.sent_packets, past.sent_packets, ns),
             bytes: totals.sent_bytes,
+            packets: totals.sent_packets,
+            overlimits: totals.overlimits,
+            requeues: 0,
             backlog_packets: entry.stats.backlog.packets,
             backlog_bytes: entry.stats.backlog.bytes,
             drops: drops(&entry.stats),
@@ -395,6 +404,9 @@ impl Span<'_> {
             rate_bps: per_second(common.sent_bytes, old.sent_bytes, ns).saturating_mul(8),
             packets_per_s: per_second(common.sent_packets, old.sent_packets, ns),
             bytes: common.sent_bytes,
+            packets: common.sent_packets,
+            overlimits: common.overlimits,
+            requeues: common.requeues,
             backlog_packets: common.backlog.packets,
             backlog_bytes: common.backlog.bytes,
             drops: common.drops,
