@@ -8,8 +8,26 @@ use std::net::SocketAddr;
 #[non_exhaustive]
 pub enum Error {
     /// A name that is no address.
-    #[error("`{0}` is no address: say HOST or HOST:PORT, for example 192.0.2.1:7730")]
-    NoAddress(String),
+    #[error("`{text}` is no address: say HOST or HOST:PORT, for example 192.0.2.1:{port}")]
+    NoAddress {
+        /// The words for it.
+        text: String,
+        /// The port that is meant without one.
+        port: u16,
+    },
+    /// A name that nobody knows.
+    #[error(
+        "the name of `{text}` cannot be resolved ({source}): say an address, for example \
+         192.0.2.1:{port}, or look at /etc/resolv.conf"
+    )]
+    Unresolved {
+        /// The words for it.
+        text: String,
+        /// The port that is meant without one.
+        port: u16,
+        /// The resolver's word.
+        source: io::Error,
+    },
     /// A name that is no URL.
     #[error(
         "`{0}` is no host and no URL: say HOST, or https://… of the server's configuration, for \

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use miette::IntoDiagnostic;
+use miette::{miette, IntoDiagnostic};
 use simnel_gateway::autorate::Autorate;
 use simnel_gateway::config::read;
 use simnel_gateway::daemon::Daemon;
@@ -19,7 +19,13 @@ pub struct Args {
 
 /// Runs the gateways.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
-    let all = read(&args.config).into_diagnostic()?;
+    let all = read(&args.config).map_err(|error| {
+        let help = "`simnel setup` and `simnel import` make one; `--config FILE` names another";
+        match args.config.exists() {
+            true => miette!("{error}"),
+            false => miette!(help = help, "{error}"),
+        }
+    })?;
     let probed: Vec<(&str, &Autorate)> = all
         .iter()
         .filter_map(|settings| Some((settings.interface.as_str(), settings.autorate.as_ref()?)))

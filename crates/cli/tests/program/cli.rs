@@ -77,6 +77,12 @@ fn misuse_is_status_2_and_failure_is_status_1() {
     let output = simnel(&["bench", "core", "--qdisc", "carrot cake", "--pairs", "1"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("carrot"), "{}", text(&output.stderr));
+    let output = simnel(&["daemon", "--config", "nosuch.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("`simnel setup`"), "{}", text(&output.stderr));
+    let output = simnel(&["serve", "--listen", "127.0.0.1:x"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("192.0.2.1:8730"), "{}", text(&output.stderr));
     let output = simnel(&["down", "nosuch0"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("nosuch0"), "{}", text(&output.stderr));

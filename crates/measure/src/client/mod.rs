@@ -1,5 +1,6 @@
 //! The measurement: echoes without a pause, and one load after the other beside them.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -132,15 +133,20 @@ impl Peer {
     /// # Errors
     /// It is none, or the name is not known.
     pub fn find(text: &str, port: u16) -> Result<SocketAddr, Error> {
-        let failed = || Error::NoAddress(text.to_owned());
         let bare = text.trim_start_matches('[').trim_end_matches(']');
         if let Ok(address) = bare.parse::<IpAddr>() {
             return Ok(SocketAddr::new(address, port));
         }
-        let with_port = |text: &str| text.to_socket_addrs().ok()?.next();
-        let colon = text.contains(':');
-        let found = if colon { with_port(text) } else { with_port(&format!("{text}:{port}")) };
-        found.ok_or_else(failed)
+        let no_address = || Error::NoAddress { text: text.to_owned(), port };
+        let found = match text.contains(':') {
+            true => text.to_socket_addrs(),
+            false => (text, port).to_socket_addrs(),
+        };
+        match found {
+            Ok(mut addresses) => addresses.next().ok_or_else(no_address),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(no_address()),
+            Err(source) => Err(Error::Unresolved { text: text.to_owned(), port, source }),
+        }
     }
 }
 
@@ -298,7 +304,11 @@ mod tests {
         assert_eq!(find("2001:db8::1").as_deref(), Some("[2001:db8::1]:7"));
         assert_eq!(find("[2001:db8::1]").as_deref(), Some("[2001:db8::1]:7"));
         assert_eq!(find("[2001:db8::1]:9").as_deref(), Some("[2001:db8::1]:9"));
-        assert_eq!(find("192.0.2.1:x"), None);
+        let error = |text| Peer::find(text, 7).expect_err("no address").to_string();
+        assert!(error("192.0.2.1:x").contains("is no address: say HOST or HOST:PORT"));
+        // A label has 63 characters at most, so that no server need be asked (RFC 1035, 2.3.4).
+        let long = error(&"x".repeat(64));
+        assert!(long.contains("cannot be resolved") && long.contains("192.0.2.1:7"), "{long}");
         assert_eq!(find(""), None);
     }
 }
