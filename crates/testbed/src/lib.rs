@@ -89,6 +89,8 @@ pub struct Testbed {
     prefix: String,
     namespaces: Vec<Namespace>,
     directory: OnceLock<PathBuf>,
+    /// Directories that were not there, and are removed if nobody has used them.
+    places: Vec<PathBuf>,
 }
 
 /// A network namespace of a [`Testbed`]; copies name the same one.
@@ -107,7 +109,23 @@ impl Testbed {
         clean_up_on_signals();
         let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let prefix = format!("{prefix}{process}-{number}-");
-        Ok(Testbed { prefix, namespaces: Vec::new(), directory: OnceLock::new() })
+        let (namespaces, places) = (Vec::new(), Vec::new());
+        Ok(Testbed { prefix, namespaces, directory: OnceLock::new(), places })
+    }
+
+    /// Makes sure that a directory is there, for a mount namespace to have something else in its
+    /// place. One that was not there goes with this, if it is empty.
+    pub fn place(&mut self, path: &Path) -> Result<(), TestbedError> {
+        if path.exists() {
+            return Ok(());
+        }
+        let failed = |source| {
+            let what = format!("cannot create {}", path.display());
+            TestbedError::Traffic { what, source }
+        };
+        remains().places.insert(path.to_owned());
+        self.places.push(path.to_owned());
+        std::fs::create_dir_all(path).map_err(failed)
     }
 
     /// A directory that exists as long as this does, for sockets of programs under test.
@@ -170,6 +188,12 @@ impl Drop for Testbed {
         if let Some(directory) = self.directory.get() {
             let _ = std::fs::remove_dir_all(directory);
             remains().directories.remove(directory);
+        }
+        self.namespaces.iter().for_each(|namespace| process::end_all_in(&namespace.name));
+        for place in &self.places {
+            // What is not empty belongs to somebody else by now.
+            let _ = std::fs::remove_dir(place);
+            remains().places.remove(place);
         }
         for namespace in &self.namespaces {
             // What fails here has nobody left to tell; the name stays listed for a signal's turn.
@@ -265,6 +289,7 @@ struct Remains {
     processes: BTreeSet<i32>,
     groups: BTreeSet<i32>,
     directories: BTreeSet<PathBuf>,
+    places: BTreeSet<PathBuf>,
 }
 
 fn remains() -> MutexGuard<'static, Remains> {
@@ -273,11 +298,12 @@ fn remains() -> MutexGuard<'static, Remains> {
         processes: BTreeSet::new(),
         groups: BTreeSet::new(),
         directories: BTreeSet::new(),
+        places: BTreeSet::new(),
     });
     REMAINS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts, once, a thread that ends our processes and deletes our namespaces when a signal asks the
+/// Starts, once, a thread that ends all in our namespaces and deletes them when a signal asks the
 /// program to end, and then lets the signal do what it does.
 fn clean_up_on_signals() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -297,10 +323,14 @@ fn clean_up_on_signals() {
                     process::kill_group(group);
                 }
                 for name in &remains.namespaces {
+                    process::end_all_in(name);
                     let _ = run("ip", &["netns", "del", name]);
                 }
                 for directory in &remains.directories {
                     let _ = std::fs::remove_dir_all(directory);
+                }
+                for place in &remains.places {
+                    let _ = std::fs::remove_dir(place);
                 }
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }

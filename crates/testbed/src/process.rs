@@ -146,6 +146,30 @@ impl Drop for Group {
     }
 }
 
+/// Ends all that runs in a namespace, whoever started it: asks first, and kills what is left.
+pub(super) fn end_all_in(namespace: &str) {
+    const ASKED: Duration = Duration::from_secs(1);
+    const KILLED: Duration = Duration::from_secs(2);
+    let begin = Instant::now();
+    while begin.elapsed() < KILLED {
+        let Ok(listed) = Command::new("ip").args(["netns", "pids", namespace]).output() else {
+            return;
+        };
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        let own = std::process::id() as i32;
+        let all = listed.lines().filter_map(|line| line.trim().parse().ok());
+        let all: Vec<Pid> = all.filter(|&id| id != own).filter_map(Pid::from_raw).collect();
+        if all.is_empty() {
+            return;
+        }
+        let signal = if begin.elapsed() < ASKED { Signal::TERM } else { Signal::KILL };
+        for process in all {
+            let _ = kill_process(process, signal);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Kills a process group that this program started.
 pub(super) fn kill_group(group: i32) {
     if let Some(group) = Pid::from_raw(group) {

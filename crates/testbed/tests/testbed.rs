@@ -3,6 +3,7 @@
 //! Needs root; says so loudly and passes without.
 
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -78,6 +79,32 @@ fn programs_are_stopped_by_their_process_id() {
     thread::sleep(Duration::from_millis(300));
     let error = wrong.failure().expect("it has ended").to_string();
     assert!(error.contains("/nowhere"), "{error}");
+}
+
+#[test]
+fn what_is_left_running_ends_and_places_that_nobody_used_go() {
+    let Some(mut home) = home(false) else { return };
+    let name = home.gateway.name().to_owned();
+    let namespaced = ["netns", "exec", &name, "sleep", "60"];
+    let mut left = Command::new("ip").args(namespaced).spawn().unwrap();
+    let below = std::env::temp_dir().join(format!("place-{}", std::process::id()));
+    let [used, unused, old] = ["used", "unused", "old"].map(|name| below.join(name));
+    std::fs::create_dir_all(&old).unwrap();
+    for place in [&used, &unused, &old] {
+        home.testbed.place(place).unwrap();
+    }
+    std::fs::write(used.join("file"), "").unwrap();
+    let inside = || {
+        let pids = Command::new("ip").args(["netns", "pids", &name]).output().unwrap();
+        String::from_utf8_lossy(&pids.stdout).lines().any(|pid| pid == left.id().to_string())
+    };
+    while !inside() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    drop(home);
+    assert!(!left.wait().unwrap().success(), "it was ended");
+    assert_eq!([&used, &unused, &old].map(|place| place.exists()), [true, false, true]);
+    std::fs::remove_dir_all(below).unwrap();
 }
 
 #[test]

@@ -22,7 +22,7 @@ const OWN_DIRECTORIES: [&str; 2] = ["/run/simnel", "/etc/simnel"];
 /// Runs the shell to its end; its exit status is ours.
 pub fn run(options: &Options) -> miette::Result<ExitCode> {
     let simnel = std::env::current_exe().into_diagnostic()?;
-    let home = Home::new("simnel-", HomeOptions { masquerade: true }).into_diagnostic()?;
+    let mut home = Home::new("simnel-", HomeOptions { masquerade: true }).into_diagnostic()?;
     let words = format!(
         "link {} {} rate {}bit delay {}us fifo {}p reverse rate {}bit",
         Home::LINE_HOME,
@@ -56,13 +56,11 @@ pub fn run(options: &Options) -> miette::Result<ExitCode> {
     crate::say!("  lan simnel test --server {address}      # a computer at home measures the line");
     crate::say!("  simnel setup --server {address}         # mends it");
     crate::say!("  exit                                    # removes everything\n");
-    let made = own_directories()?;
-    let status = shell(home.gateway.name(), directory).status();
-    for directory in made {
-        // What is not empty belongs to somebody else by now.
-        let _ = fs::remove_dir(directory);
+    let mut command = shell(home.gateway.name(), directory);
+    for place in OWN_DIRECTORIES {
+        home.testbed.place(Path::new(place)).into_diagnostic()?;
     }
-    let status = status.map_err(|error| miette!("cannot start a shell: {error}"))?;
+    let status = command.status().map_err(|error| miette!("cannot start a shell: {error}"))?;
     server.stop();
     line.stop();
     Ok(ExitCode::from(status.code().map_or(1, |code| code as u8)))
@@ -72,14 +70,6 @@ fn write_program(path: &Path, text: &str) -> miette::Result<()> {
     fs::write(path, text)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o755)))
         .map_err(|error| miette!("cannot write {}: {error}", path.display()))
-}
-
-/// Makes sure that there are places to mount something over; gives those that were not there.
-fn own_directories() -> miette::Result<Vec<&'static Path>> {
-    let missing = OWN_DIRECTORIES.map(Path::new).into_iter().filter(|path| !path.exists());
-    let made: Vec<&Path> = missing.collect();
-    made.iter().try_for_each(fs::create_dir_all).into_diagnostic()?;
-    Ok(made)
 }
 
 /// The user's shell, or one that reads standard input.
