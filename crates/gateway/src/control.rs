@@ -35,6 +35,7 @@ use crate::gateway::Report;
 use crate::lanes::Lanes;
 use crate::links::check_name;
 use crate::nfqueue::KernelCounters;
+use crate::presence::Change;
 use crate::record::{self, Recorded};
 use crate::rules::RuleEntry;
 use crate::supervisor;
@@ -92,6 +93,9 @@ pub struct Reply {
     /// For `show`: what ends by itself, and when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Left>,
+    /// For `show`: the reason why nothing passes the interface, or passes unshaped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Change>,
     /// For `show`: what makes the rates follow the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autorate: Option<autorate::Report>,

@@ -529,6 +529,11 @@ impl Daemon {
             Request::Show {} => gateway.show().map(|reports| Reply {
                 qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
                 trials: self.trials.left(interface, sys::now()),
+                trouble: self
+                    .presences
+                    .iter()
+                    .find(|presence| presence.interface() == interface)
+                    .and_then(|presence| presence.trouble().cloned()),
                 autorate: self
                     .drivers
                     .iter()

@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use simnel_core::{Span, Time};
 
 use crate::offload;
@@ -36,7 +37,8 @@ impl State {
 }
 
 /// Something that happened to an interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Change {
     /// It is no longer there.
     Gone,
@@ -73,6 +75,8 @@ impl fmt::Display for Change {
 pub(crate) struct Presence {
     interface: String,
     state: State,
+    /// Why nothing passes, or passes by us.
+    trouble: Option<Change>,
     offloads: Vec<String>,
     next_offloads: Time,
 }
@@ -80,9 +84,11 @@ pub(crate) struct Presence {
 impl Presence {
     /// Begins with what is there now; warnings about `offloads` were given.
     pub(crate) fn new(interface: &str, offloads: Vec<String>, now: Time) -> Presence {
+        let state = State::of(interface);
         Presence {
             interface: interface.to_owned(),
-            state: State::of(interface),
+            state,
+            trouble: trouble(state, &[], None),
             offloads,
             next_offloads: now + OFFLOADS_EACH,
         }
@@ -97,7 +103,13 @@ impl Presence {
         let state = State::of(&self.interface);
         let changes = changes(self.state, state, sys::interface_name);
         self.state = state;
+        self.trouble = trouble(state, &changes, self.trouble.take());
         changes
+    }
+
+    /// The change for the worse that lasts.
+    pub(crate) fn trouble(&self) -> Option<&Change> {
+        self.trouble.as_ref()
     }
 
     /// Warnings about new ways past us.
@@ -108,6 +120,14 @@ impl Presence {
         self.next_offloads = now + OFFLOADS_EACH;
         let before = std::mem::replace(&mut self.offloads, offload::warnings(&self.interface));
         self.offloads.iter().filter(|warning| !before.contains(warning)).cloned().collect()
+    }
+}
+
+/// The change for the worse that lasts, after `changes` to the present state.
+fn trouble(now: State, changes: &[Change], before: Option<Change>) -> Option<Change> {
+    match now {
+        State::There { is_up, .. } => (!is_up).then_some(Change::Down),
+        State::Absent => changes.first().cloned().or(before),
     }
 }
 
@@ -158,6 +178,12 @@ mod tests {
             assert_eq!(changes(before, now, nobody), expected, "{before:?} {now:?}");
         }
         let renamed = |index| (index == 7).then(|| "ppp1".to_owned());
-        assert_eq!(changes(HERE, State::Absent, renamed), [Change::Renamed("ppp1".into())]);
+        let gone = changes(HERE, State::Absent, renamed);
+        assert_eq!(gone, [Change::Renamed("ppp1".into())]);
+        // It lasts until the interface is back, and up.
+        let lasting = trouble(State::Absent, &gone, None);
+        assert_eq!(trouble(State::Absent, &[], lasting.clone()).as_ref(), gone.first());
+        assert_eq!(trouble(down, &[Change::Back], lasting.clone()), Some(Change::Down));
+        assert_eq!(trouble(HERE, &[Change::Back], lasting), None);
     }
 }

@@ -66,6 +66,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             client => client.into_diagnostic()?,
         };
         let reply = client.ask(&Request::Show {}).into_diagnostic()?;
+        if let Some(trouble) = &reply.trouble {
+            crate::say!("simnel: {name}: {trouble}");
+        }
         tell_trials(&name, &reply.trials);
         if let Some(autorate) = reply.autorate.filter(|_| !args.classes) {
             if !args.json {

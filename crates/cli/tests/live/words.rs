@@ -94,6 +94,40 @@ fn a_bridge_that_serves_nothing_is_not_left_behind() {
     assert!(!ip("link show simnel-br"), "the bridge is there");
 }
 
+#[test]
+fn an_interface_that_is_down_renamed_or_gone_is_said() {
+    let Some(live) = Live::new("an_interface_that_is_down_renamed_or_gone_is_said") else { return };
+    let ip = |words: &str| {
+        let done = within(&live.home.gateway, "ip", &words.split(' ').collect::<Vec<_>>());
+        assert!(done.status.success(), "{words}: {}", text(&done.stderr));
+    };
+    let shown = |expected: &str| {
+        let begin = Instant::now();
+        loop {
+            let said = text(&live.simnel("show va").stderr);
+            if said.contains(expected) && (!expected.is_empty() || said.is_empty()) {
+                break;
+            }
+            assert!(begin.elapsed() < SECOND * 10, "no `{expected}`: {said}");
+            thread::sleep(SECOND / 20);
+        }
+    };
+    ip("link add va type veth peer name vb");
+    let up = live.start("va", "up va upload 1mbit --anyway");
+    shown("va: down: nothing passes");
+    ip("link set va up");
+    shown("");
+    ip("link set va down");
+    ip("link set va name vc");
+    shown("va: renamed to vc, whose traffic passes unshaped");
+    let checked = live.simnel("check vc");
+    assert!(text(&checked.stdout).contains("`simnel down va`"), "{}", text(&checked.stdout));
+    ip("link del vc");
+    assert!(live.ok("show va").contains("qdisc cake"), "standard output stays as it is");
+    live.ok("down va");
+    drop(up);
+}
+
 /// A discipline's words where its name is not enough.
 fn least_words(name: &str) -> &str {
     match name {

@@ -8,11 +8,12 @@ use simnel_core::tc::units;
 use simnel_core::Rate;
 
 use super::{Finding, Level};
-use crate::control::Client;
+use crate::control::{self, Client, Reply, Request};
 use crate::error::Error;
 use crate::gateway::QUEUE_NUMBERS;
 use crate::kernel::{self, Listed, Qdiscs, INGRESS, ROOT};
 use crate::netlink::Attributes;
+use crate::presence::Change;
 
 /// Disciplines that hold packets back.
 const SHAPERS: [&str; 7] = ["cake", "cake_mq", "htb", "tbf", "hfsc", "cbq", "netem"];
@@ -55,10 +56,26 @@ fn running(interface: &str, control_dir: &Path) -> Finding {
         return told("in the kernel");
     }
     match Client::connect(control_dir, interface) {
-        Err(Error::NotUp { .. }) => Finding::ok(ID, format!("no simnel runs on `{interface}`")),
+        Err(Error::NotUp { .. }) => match earlier_name(interface, control_dir) {
+            None => Finding::ok(ID, format!("no simnel runs on `{interface}`")),
+            Some(name) => Finding::new(
+                Level::Warning,
+                ID,
+                format!("the simnel that shaped `{name}`, as `{interface}` was called, still runs"),
+                "traffic passes unshaped",
+                format!("rename it back, or `simnel down {name}` and `simnel up {interface}`"),
+            ),
+        },
         Err(Error::Restarting(_)) => told("in userspace, and is about to be started again"),
         Err(_) => Finding::unknown(ID, "whether a simnel runs", "its control socket is not ours"),
-        Ok(mut client) => match client.show() {
+        Ok(mut client) => match client.ask(&Request::Show {}) {
+            Ok(Reply { trouble: Some(trouble), .. }) => Finding::new(
+                Level::Warning,
+                ID,
+                format!("simnel shapes `{interface}`, but that is {trouble}"),
+                "nothing passes it as it should",
+                "`ip link` shows how it is",
+            ),
             Ok(_) => told("in userspace"),
             Err(error) => Finding::new(
                 Level::Warning,
@@ -69,6 +86,17 @@ fn running(interface: &str, control_dir: &Path) -> Finding {
             ),
         },
     }
+}
+
+/// The name by which a daemon serves an interface that was renamed since.
+fn earlier_name(interface: &str, control_dir: &Path) -> Option<String> {
+    let names = control::interfaces(control_dir).ok()?;
+    names.into_iter().find(|name| {
+        let client = Client::connect(control_dir, name);
+        let reply = client.and_then(|mut client| client.ask(&Request::Show {}));
+        let trouble = reply.ok().and_then(|reply| reply.trouble);
+        matches!(trouble, Some(Change::Renamed(now)) if now == interface)
+    })
 }
 
 /// Disciplines at the interface's root and at its ingress.

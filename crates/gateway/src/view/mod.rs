@@ -23,6 +23,7 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows::{quantile, FlowEntry, LineEntry};
 use crate::kernel;
+use crate::presence::Change;
 use crate::sys;
 pub use names::Names;
 
@@ -37,6 +38,8 @@ pub struct Look {
     pub at_ns: u64,
     /// Directions that a daemon shapes.
     pub entries: Vec<Entry>,
+    /// The reason why nothing passes, or passes unshaped.
+    pub trouble: Option<Change>,
     /// The controller that makes their rates follow the line.
     pub autorate: Option<autorate::Report>,
     /// The same, with sojourn times.
@@ -72,7 +75,8 @@ impl Look {
                 let reply = client.ask(&Request::Show {})?;
                 let (entries, autorate) = (reply.qdiscs.unwrap_or_default(), reply.autorate);
                 let (lines, flows) = client.flows()?;
-                Ok(Look { at_ns, entries, autorate, lines, flows, kernel: Vec::new() })
+                let (trouble, kernel) = (reply.trouble, Vec::new());
+                Ok(Look { at_ns, entries, trouble, autorate, lines, flows, kernel })
             }
             Err(not_up @ Error::NotUp { .. }) => {
                 let mut all = Vec::new();
@@ -97,7 +101,7 @@ impl Look {
 /// An interface's doings over the last looks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct View {
-    /// The present state in words: a sentence a direction.
+    /// The present state in words: trouble with the interface, and a sentence a direction.
     pub words: Vec<String>,
     /// Directions.
     pub lines: Vec<LineView>,
@@ -301,7 +305,8 @@ impl Viewer {
         lines.sort_by_key(|line| line.direction);
         let flows = span.flows(now, names);
         let hosts = hosts(&flows);
-        let words = words::happening(&lines, &flows);
+        let trouble = now.trouble.iter().map(|trouble| format!("it is {trouble}"));
+        let words = trouble.chain(words::happening(&lines, &flows)).collect();
         View { words, lines, hosts, flows }
     }
 }
