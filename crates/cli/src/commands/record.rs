@@ -99,7 +99,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let stop = stop_on_signals().into_diagnostic()?;
     let counts = directions.iter().map(|direction| (*direction, 0, 0)).collect();
-    let mut recording = Recording { args, client, files, counts };
+    let (asked, missed) = (Instant::now(), Duration::ZERO);
+    let mut recording = Recording { args, client, files, counts, asked, missed };
     let ended = recording.go_on(&stop);
     recording.tell(&entries, out)?;
     ended
@@ -127,6 +128,10 @@ struct Recording<'a> {
     files: Files,
     /// Packets recorded and lost.
     counts: Vec<(Direction, u64, u64)>,
+    /// The time at which the daemon was asked last.
+    asked: Instant,
+    /// Time in which there was no daemon to see packets.
+    missed: Duration,
 }
 
 impl Recording<'_> {
@@ -134,7 +139,8 @@ impl Recording<'_> {
     fn go_on(&mut self, stop: &AtomicBool) -> miette::Result<ExitCode> {
         let begin = Instant::now();
         let time = self.args.time.map(|span| Duration::from_nanos(span.0));
-        loop {
+        let mut is_another = false;
+        'asking: loop {
             let ends =
                 stop.load(Ordering::Relaxed) || time.is_some_and(|time| begin.elapsed() >= time);
             for (direction, packets, lost) in &mut self.counts {
@@ -147,8 +153,13 @@ impl Recording<'_> {
                     }
                     Err(error) if ends => return Err(error).into_diagnostic(),
                     Err(error) => {
-                        self.client = again(self.args, error)?;
-                        break;
+                        let Some(client) = again(self.args, error, stop)? else {
+                            self.missed += self.asked.elapsed();
+                            return Ok(ExitCode::SUCCESS);
+                        };
+                        self.client = client;
+                        is_another = true;
+                        continue 'asking;
                     }
                 };
                 *packets += recorded.packets;
@@ -159,6 +170,15 @@ impl Recording<'_> {
                     return Ok(ExitCode::SUCCESS);
                 }
             }
+            if std::mem::take(&mut is_another) {
+                let gap = self.asked.elapsed();
+                self.missed += gap;
+                let gap = gap.as_secs_f64();
+                crate::say!(
+                    "simnel: another daemon is recorded; packets of {gap:.1} s are missing"
+                );
+            }
+            self.asked = Instant::now();
             if ends {
                 return Ok(ExitCode::SUCCESS);
             }
@@ -177,9 +197,14 @@ impl Recording<'_> {
                 option.push_str("--rate ");
                 let _ = units::write_rate(rate, Digits::Exact, &mut option);
             }
+            let missed = self.missed.as_secs_f64();
+            let gap = match self.missed.is_zero() {
+                true => String::new(),
+                false => format!(", and those of {missed:.1} s without a daemon"),
+            };
             writeln!(
                 out,
-                "{direction}: {packets} packets recorded, {lost} lost\n  \
+                "{direction}: {packets} packets recorded, {lost} lost{gap}\n  \
                  simnel replay {path} {option} --qdisc fq_codel --summary"
             )
             .map_err(output_failed)?;
@@ -188,13 +213,18 @@ impl Recording<'_> {
     }
 }
 
-/// A connection to the daemon that is started in place of one that ended with `error`.
-fn again(args: &Args, error: Error) -> miette::Result<Client> {
+/// A connection to the daemon that is started in place of one that ended with `error`; None if a
+/// signal comes first.
+fn again(args: &Args, error: Error, stop: &AtomicBool) -> miette::Result<Option<Client>> {
+    crate::say!("simnel: the daemon of {} has ended: waiting for another one", args.interface);
     let begin = Instant::now();
     loop {
         std::thread::sleep(AGAIN);
         match Client::connect(&args.control.directory, &args.interface) {
-            Ok(client) => return Ok(client),
+            Ok(client) => return Ok(Some(client)),
+            Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
+            // The supervisor waits, or gives up.
+            Err(Error::Restarting(_)) => {}
             Err(_) if begin.elapsed() < PATIENCE => {}
             Err(_) => return Err(error).into_diagnostic(),
         }

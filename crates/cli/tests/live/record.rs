@@ -102,6 +102,19 @@ fn what_is_recorded_is_replayed() {
         let told = |host: &[u8; 4]| bytes.windows(4).any(|part| part == host);
         assert!(!hosts.iter().any(told), "an address is in it");
     }
+
+    // What came between two daemons is missing, and that is said.
+    let mut recording = record("gap", "--for 5s --direction upload");
+    kill_process(daemon_of(up.id()), Signal::KILL).unwrap();
+    let begin = Instant::now();
+    let said = loop {
+        if let Some(ended) = recording.failure() {
+            break ended.to_string();
+        }
+        assert!(begin.elapsed() < SECOND * 60, "it goes on");
+        thread::sleep(SECOND / 20);
+    };
+    assert!(said.contains("exit status: 0") && said.contains("s are missing"), "{said}");
     live.ok("down wan");
     drop(up);
     line.stop();
