@@ -14,6 +14,13 @@ pub struct Column {
     pub rank: usize,
 }
 
+impl Column {
+    /// One that gets no more than it needs.
+    pub const fn fixed(least: u16, rank: usize) -> Column {
+        Column { least, share: 0, rank }
+    }
+}
+
 /// The width of each column within `width` characters, with a space between two; none if there is
 /// no room.
 pub fn fit(columns: &[Column], width: u16) -> Vec<Option<u16>> {

@@ -42,42 +42,42 @@ const BAR: usize = 8;
 
 /// Columns of the lines; the name stays longest, then rate, p99 and limit.
 const LINES: [Column; 11] = [
-    Column { least: 12, share: 0, rank: 0 },
-    Column { least: BAR as u16, share: 0, rank: 7 },
-    Column { least: 5, share: 0, rank: 1 },
-    Column { least: 5, share: 0, rank: 3 },
-    Column { least: 6, share: 0, rank: 4 },
-    Column { least: 6, share: 0, rank: 8 },
-    Column { least: 6, share: 0, rank: 2 },
-    Column { least: 6, share: 0, rank: 5 },
-    Column { least: 5, share: 0, rank: 6 },
-    Column { least: 5, share: 0, rank: 9 },
-    Column { least: 6, share: 0, rank: 10 },
+    Column::fixed(12, 0),
+    Column::fixed(BAR as u16, 7),
+    Column::fixed(5, 1),
+    Column::fixed(5, 3),
+    Column::fixed(6, 4),
+    Column::fixed(6, 8),
+    Column::fixed(6, 2),
+    Column::fixed(6, 5),
+    Column::fixed(5, 6),
+    Column::fixed(5, 9),
+    Column::fixed(6, 10),
 ];
 
 /// Columns of the hosts.
 const HOSTS: [Column; 8] = [
     Column { least: 18, share: 1, rank: 0 },
-    Column { least: 8, share: 0, rank: 2 },
-    Column { least: 10, share: 0, rank: 1 },
-    Column { least: 9, share: 0, rank: 4 },
-    Column { least: 6, share: 0, rank: 5 },
-    Column { least: 6, share: 0, rank: 3 },
-    Column { least: 5, share: 0, rank: 6 },
-    Column { least: 5, share: 0, rank: 7 },
+    Column::fixed(8, 2),
+    Column::fixed(10, 1),
+    Column::fixed(9, 4),
+    Column::fixed(6, 5),
+    Column::fixed(6, 3),
+    Column::fixed(5, 6),
+    Column::fixed(5, 7),
 ];
 
 /// Columns of the flows.
 const FLOWS: [Column; 9] = [
-    Column { least: 4, share: 0, rank: 3 },
+    Column::fixed(4, 3),
     Column { least: 10, share: 2, rank: 0 },
     Column { least: 17, share: 3, rank: 2 },
-    Column { least: 5, share: 0, rank: 1 },
-    Column { least: 6, share: 0, rank: 6 },
-    Column { least: 6, share: 0, rank: 7 },
-    Column { least: 6, share: 0, rank: 4 },
-    Column { least: 5, share: 0, rank: 8 },
-    Column { least: 11, share: 0, rank: 5 },
+    Column::fixed(5, 1),
+    Column::fixed(6, 6),
+    Column::fixed(6, 7),
+    Column::fixed(6, 4),
+    Column::fixed(5, 8),
+    Column::fixed(11, 5),
 ];
 
 /// Draws all of it.
