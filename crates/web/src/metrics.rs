@@ -271,6 +271,9 @@ mod tests {
         assert!(text.contains("simnel_cpu_ratio") && !less.contains("simnel_cpu_ratio"), "{less}");
         assert!(text.ends_with("# EOF\n"));
         assert!(text.contains("simnel_sockets_open{} 1.0"), "{text}");
+        let empty = "# HELP simnel_sockets_open 1 if all control sockets may be opened\n\
+                     # TYPE simnel_sockets_open gauge\nsimnel_sockets_open{} 1.0\n# EOF\n";
+        assert_eq!(write(Board::default(), None).unwrap(), empty);
         let refused = Board { trouble: Some("a right is missing".into()), ..Board::default() };
         assert!(write(refused, None).unwrap().contains("simnel_sockets_open{} 0.0"));
     }
