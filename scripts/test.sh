@@ -20,7 +20,10 @@ step() { # NAME COMMAND...
     local TIMEFORMAT='%U %S'
     shift
     printf '\n=== %s: %s\n' "$name" "$*"
-    { time "$@" 2>&1 </dev/null | tee "$log"; } 2>"$log.processor" || word=FAILED
+    { time "$@" 2>&1 </dev/null | tee "$log"; } 2>"$log.processor" || {
+        word=FAILED
+        ln -s "$log" "$logs/failed-${name// /-}"
+    }
     awk -v word="$word" -v name="$name" -v seconds=$((SECONDS - start)) '
         END { printf "%-7s %s (%d s; processor: %d s)\n", word, name, seconds, $1 + $2 }
     ' "$log.processor" >>"$logs/summary"
@@ -149,6 +152,10 @@ cat "$logs"/lane-*
 results=("$logs"/tests.log "$logs"/examples-in-documentation.log)
 tests=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "${results[@]}" |
     awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed", passed, failed }')
+# Where only the end of all this is kept, what failed must be in it.
+for log in "$logs"/failed-*; do
+    [ -e "$log" ] && printf '\n=== The end of what failed: %s\n' "${log##*/failed-}" && tail -60 "$log"
+done
 printf '\n=== Summary\n'
 cat "$logs/summary"
 printf 'tests   %s\n' "$tests"
