@@ -249,13 +249,14 @@ impl Interface {
         let mut compose = |direction, rate: &Option<String>, words: &Option<String>| {
             // A direction without a rate and without words of its own is left alone.
             if rate.is_none() && words.is_none() {
-                return Ok(None);
+                return Ok((None, None));
             }
             let words = words.as_deref().or(both).unwrap_or("cake");
             let words = Said { words, before: 0, unguarded: lanes.are_several() };
             let rate = rate.as_deref().map(|rate| autorate::range(direction, rate, self.autorate));
             let (rate, range) = rate.transpose()?.unzip();
             let config = settings_of(direction, rate, words)?;
+            let plain = settings_of(direction, rate, Said { unguarded: true, ..words })?;
             let config = match shares {
                 [] => config,
                 // Words that need a rate stand below no share.
@@ -274,10 +275,12 @@ impl Interface {
                 autorate::movable(direction, &config)?;
                 limits[usize::from(direction == Direction::Download)] = Some(range);
             }
-            Ok::<_, String>(Some(config))
+            Ok::<_, String>((Some(config), Some(plain)))
         };
-        settings.download = compose(Direction::Download, &self.download, &self.download_qdisc)?;
-        settings.upload = compose(Direction::Upload, &self.upload, &self.upload_qdisc)?;
+        (settings.download, settings.plain.download) =
+            compose(Direction::Download, &self.download, &self.download_qdisc)?;
+        (settings.upload, settings.plain.upload) =
+            compose(Direction::Upload, &self.upload, &self.upload_qdisc)?;
         if settings.download.is_none() && settings.upload.is_none() {
             return Err("neither `download` nor `upload` is set".into());
         }

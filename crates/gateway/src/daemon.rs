@@ -134,7 +134,8 @@ impl Daemon {
     /// As `Gateway::up`; also if the control socket cannot be made.
     pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
         let held = self.tether.held(&settings);
-        if self.up_in_kernel(&settings)? {
+        let choice = self.choose(&settings)?;
+        if choice.maker.is_some() {
             return Ok(());
         }
         let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
@@ -165,6 +166,7 @@ impl Daemon {
             own: own.unwrap_or_default(),
         };
         let control_dir = settings.control_dir.clone();
+        let was_open = settings.backend == Backend::Auto;
         let gateway = Gateway::up(settings, watch, held)?;
         let interface = gateway.interface().to_owned();
         self.tether.tell(&Event::Slot(slot, interface.clone(), control_dir));
@@ -193,7 +195,10 @@ impl Daemon {
         warnings.extend_from_slice(&offloads);
         self.presences.push(Presence::new(&interface, offloads, sys::now()));
         warnings.into_iter().for_each(|warning| self.warn(warning));
-        (self.notice)(Notice::Up(interface));
+        (self.notice)(Notice::Up(interface.clone()));
+        if was_open {
+            (self.notice)(Notice::Chosen(interface, choice));
+        }
         Ok(())
     }
 
@@ -242,26 +247,21 @@ impl Daemon {
         }
     }
 
-    /// Lets the kernel shape, if that is wanted and can be; false: a process is to do it.
-    fn up_in_kernel(&mut self, settings: &Settings) -> Result<bool, Error> {
-        if settings.backend == Backend::Userspace {
-            return Ok(false);
+    /// Lets the kernel shape, if that is wanted and can be.
+    fn choose(&mut self, settings: &Settings) -> Result<kernel::Choice, Error> {
+        let interface = &settings.interface;
+        let choice = kernel::choose(settings, kernel::hold)?;
+        let shaped = self.in_kernel.contains(interface);
+        match (choice.maker, shaped) {
+            (Some(_), false) => {
+                self.in_kernel.push(interface.clone());
+                (self.notice)(Notice::Up(interface.clone()));
+                (self.notice)(Notice::Chosen(interface.clone(), choice.clone()));
+            }
+            (None, true) => self.end_in_kernel(|name| name == interface)?,
+            _ => {}
         }
-        if let Some(error) = settings.needs_daemon() {
-            return match settings.backend {
-                Backend::Auto => Ok(false),
-                _ => Err(error),
-            };
-        }
-        match kernel::hold(settings) {
-            Err(Error::NoModule) if settings.backend == Backend::Auto => return Ok(false),
-            held => held?,
-        }
-        if !self.in_kernel.contains(&settings.interface) {
-            self.in_kernel.push(settings.interface.clone());
-            (self.notice)(Notice::Up(settings.interface.clone()));
-        }
-        Ok(true)
+        Ok(choice)
     }
 
     /// Gives back those interfaces of the kernel's of which `gone` is true.

@@ -124,6 +124,12 @@ pub enum Error {
          `make install-kernel`, then load it with `modprobe simnel`"
     )]
     NoModule,
+    /// Linux's own cake, which is all that the kernel has, lacks some words.
+    #[error(
+        "this kernel has no qdisc `simnel`, and Linux's own cake cannot do `{0}`: install the \
+         module with `make install-kernel` and `modprobe simnel`, or leave that out"
+    )]
+    NotLinuxs(String),
     /// The kernel's traffic control refused something.
     #[error("{doing}: {reason}")]
     Refused {

@@ -79,7 +79,7 @@ pub mod words;
 pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};
 pub use direction::Direction;
 pub use error::Error;
-pub use gateway::{Backend, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
+pub use gateway::{Backend, Drained, Plain, Report, Settings, DEFAULT_CONTROL_DIR};
 pub use lanes::{Lanes, Spread};
 pub use links::{check_name, join, Joined};
 pub use nfqueue::{has_net_admin, kernel_counters, KernelCounters};

@@ -1,6 +1,7 @@
 //! Notices about interfaces, for whoever started the daemon.
 
 use crate::direction::Direction;
+use crate::kernel;
 use crate::presence::Change;
 
 /// Something that the operator may want to know; the caller logs it.
@@ -8,6 +9,8 @@ use crate::presence::Change;
 pub enum Notice {
     /// An interface is under management.
     Up(String),
+    /// Whoever shapes an interface of which that was left open, and why.
+    Chosen(String, kernel::Choice),
     /// An interface was given back; so many packets were let go.
     Down(String, u64),
     /// Settings of an interface were changed.
@@ -26,6 +29,10 @@ impl std::fmt::Display for Notice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Notice::Up(interface) => write!(f, "{interface}: up"),
+            Notice::Chosen(interface, choice) => {
+                let by = if choice.maker.is_some() { "kernel" } else { "userspace" };
+                write!(f, "{interface}: backend {by}: {}", choice.why)
+            }
             Notice::Down(interface, packets) => {
                 write!(f, "{interface}: down, {packets} queued packets let go")
             }

@@ -36,7 +36,7 @@ pub struct Args {
     /// Join IFACE and LAN by a bridge first: for a box between router and modem. It stays.
     #[arg(long, value_name = "LAN", value_parser = interface_name)]
     bridge: Option<String>,
-    /// Place of the shaper: a process here, or the kernel; `auto` is the kernel with the module.
+    /// Place of the shaper: a process here, or the kernel; `auto` is the best that is there.
     #[arg(long, value_parser = backends(), default_value = "userspace")]
     backend: Backend,
     /// On trial: give the interface back after this time unless `simnel keep` is said.
@@ -197,20 +197,23 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let mut config = |direction, rate: &Option<String>| {
         let wanted = both || rate.is_some();
         let said = request.said(request.lanes.are_several());
+        let plain = request.said(true);
         let settings = || {
             let rate = rate.as_deref().map(|rate| range(direction, rate, request.autorate));
             let (rate, range) = rate.transpose()?.unzip();
             let config = settings_of(direction, rate, said)?;
+            let plain = settings_of(direction, rate, plain)?;
             if let Some(range) = range.flatten() {
                 movable(direction, &config)?;
                 limits[usize::from(direction == Direction::Download)] = Some(range);
             }
-            Ok(config)
+            Ok((config, plain))
         };
-        wanted.then(settings).transpose().map_err(|error: String| misuse(error))
+        let both = wanted.then(settings).transpose().map_err(|error: String| misuse(error))?;
+        Ok::<_, miette::Report>(both.unzip())
     };
-    settings.download = config(Direction::Download, &request.download)?;
-    settings.upload = config(Direction::Upload, &request.upload)?;
+    (settings.download, settings.plain.download) = config(Direction::Download, &request.download)?;
+    (settings.upload, settings.plain.upload) = config(Direction::Upload, &request.upload)?;
     if request.autorate {
         let [upload, download] = limits;
         let named: Option<Vec<&str>> = request.reflectors.as_deref().map(|all| match all {
@@ -229,24 +232,20 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     };
     let mut preface = String::new();
     if args.backend != Backend::Userspace {
-        let why = match settings.needs_daemon() {
+        settings.backend = args.backend;
+        let joined = match settings.needs_daemon() {
             Some(why) if args.backend == Backend::Kernel => return Err(misuse(why)),
-            Some(_) => "autorate and lanes need a process",
-            None => {
-                let joined = bridge()?;
-                match in_kernel(&settings, &request, args) {
-                    Err(Error::NoModule) if args.backend == Backend::Auto => {
-                        "the module `simnel` is not there"
-                    }
-                    done => {
-                        done.into_diagnostic()?;
-                        joined.into_iter().for_each(Joined::keep);
-                        return Ok(ExitCode::SUCCESS);
-                    }
-                }
-            }
+            Some(_) => None,
+            None => bridge()?,
         };
-        preface = format!("  backend   userspace: {why}\n");
+        let choice = kernel::choose(&settings, kernel::up).into_diagnostic()?;
+        if let Some(maker) = choice.maker {
+            in_kernel(&settings, maker, &choice.why, args.trial).into_diagnostic()?;
+            joined.into_iter().for_each(Joined::keep);
+            return Ok(ExitCode::SUCCESS);
+        }
+        settings.backend = Backend::Userspace;
+        preface = format!("  backend   userspace: {}\n", choice.why);
     }
     if let Some(autorate) = &settings.autorate {
         preface += &follows(autorate, &request);
@@ -277,31 +276,24 @@ fn tell_trial(trial: Option<Span>, interface: &str) {
     }
 }
 
-/// Lets the kernel shape.
-fn in_kernel(settings: &Settings, request: &Request, args: &Args) -> Result<(), Error> {
-    let wanted = |direction, maker| match maker {
-        Maker::Module => settings.direction(direction).cloned(),
-        Maker::Linux if args.backend == Backend::Kernel => {
-            settings.direction(direction)?;
-            plain(direction, request)
-        }
-        Maker::Linux => None,
-    };
-    let maker = kernel::up(&settings.interface, wanted)?;
-    if let Some(span) = args.trial {
+/// Says how the kernel shapes, by whose discipline and `why`, and lets a trial begin.
+fn in_kernel(
+    settings: &Settings,
+    maker: Maker,
+    why: &str,
+    trial: Option<Span>,
+) -> Result<(), Error> {
+    if let Some(span) = trial {
         kernel::begin(&settings.control_dir, &settings.interface, Back::Down, span).inspect_err(
             |_| {
                 let _ = kernel::down(&settings.interface);
             },
         )?;
     }
-    let by = match maker {
-        Maker::Module => "the module `simnel`",
-        Maker::Linux => "Linux's own cake, since the module `simnel` is not there",
-    };
-    crate::say!("simnel: {} is shaped by the kernel: {by}", settings.interface);
-    crate::say!("{}", account(&settings.interface, |direction| wanted(direction, maker)));
-    tell_trial(args.trial, &settings.interface);
+    crate::say!("simnel: {} is shaped by the kernel: {why}", settings.interface);
+    let told = |direction| kernel::told(settings, maker, direction).cloned();
+    crate::say!("{}", account(&settings.interface, told));
+    tell_trial(trial, &settings.interface);
     for direction in [Direction::Download, Direction::Upload] {
         let config = settings.direction(direction);
         if let Some(warning) =
@@ -311,15 +303,6 @@ fn in_kernel(settings: &Settings, request: &Request, args: &Args) -> Result<(), 
         }
     }
     Ok(())
-}
-
-/// Settings without the guard of hosts that only ours has, if nobody asked for it.
-fn plain(direction: Direction, request: &Request) -> Option<Config> {
-    let rate = match direction {
-        Direction::Upload => &request.upload,
-        Direction::Download => &request.download,
-    };
-    settings_of(direction, rate.as_deref(), request.said(true)).ok()
 }
 
 /// An error if the default route, where there is one, leads by other interfaces than that of

@@ -66,8 +66,17 @@ pub enum Backend {
     Userspace,
     /// The kernel ([`crate::kernel`]).
     Kernel,
-    /// The kernel if the module is there, else a process.
+    /// The best that is there ([`crate::kernel::choose`]).
     Auto,
+}
+
+/// Settings of both directions for Linux's cake, where they are others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plain {
+    /// Of what leaves.
+    pub upload: Option<Config>,
+    /// Of what arrives.
+    pub download: Option<Config>,
 }
 
 /// Settings of `up`.
@@ -81,6 +90,9 @@ pub struct Settings {
     pub upload: Option<Config>,
     /// Discipline of what arrives; None lets it pass.
     pub download: Option<Config>,
+    /// Both without the guard of hosts that nobody asked for: Linux's cake has none. None is as
+    /// above.
+    pub plain: Plain,
     /// Rates that follow the line; those of the directions are the ends of the ranges then.
     pub autorate: Option<Autorate>,
     /// The mark bits that are ours; None chooses such as no rule uses.
@@ -101,6 +113,7 @@ impl Settings {
             backend: Backend::default(),
             upload: None,
             download: None,
+            plain: Plain::default(),
             autorate: None,
             mark_bits: None,
             rules: Vec::new(),
@@ -115,6 +128,15 @@ impl Settings {
             Direction::Upload => self.upload.as_ref(),
             Direction::Download => self.download.as_ref(),
         }
+    }
+
+    /// The settings of one direction as Linux's cake gets them.
+    pub(crate) fn plain(&self, direction: Direction) -> Option<&Config> {
+        let plain = match direction {
+            Direction::Upload => &self.plain.upload,
+            Direction::Download => &self.plain.download,
+        };
+        self.direction(direction).map(|config| plain.as_ref().unwrap_or(config))
     }
 
     /// The reason why the kernel alone cannot do all that is asked for, if so.

@@ -5,7 +5,7 @@
 //! device of its own (`redirect.rs`), whose root has the same handle.
 //!
 //! The disciplines are the module's. Where that is missing, cake may be Linux's own, if it has all
-//! the settings.
+//! the settings that somebody asked for.
 
 use simnel_core::netlink::Options;
 use simnel_core::qdisc::{netlink, Config, Device};
@@ -14,13 +14,14 @@ use super::qdiscs::{Listed, Place, Qdiscs, Settings, Verb, OWN_KIND, ROOT};
 use super::redirect;
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway;
+use crate::gateway::Settings as Wanted;
 use crate::sys::{self, Query};
 
 /// Handle of the disciplines that are ours to find again.
 const HANDLE: u32 = 0x51a1_0000;
 /// Linux's own cake.
 const LINUX_KIND: &str = "cake";
+const BOTH: [Direction; 2] = [Direction::Upload, Direction::Download];
 /// Room for cake's settings as attributes.
 const ROOM: usize = 1024;
 
@@ -45,6 +46,13 @@ pub struct Shaped {
 }
 
 impl Shaped {
+    fn maker(&self) -> Maker {
+        match self.listed.is_ours() {
+            true => Maker::Module,
+            false => Maker::Linux,
+        }
+    }
+
     /// Words that make the settings again.
     ///
     /// # Errors
@@ -62,37 +70,32 @@ impl Shaped {
     }
 }
 
-/// Lets the kernel shape `interface`, and says by whose disciplines. `wanted` are the settings of
-/// each direction; Linux's cake is not tried where there are none for it.
+/// Lets the kernel shape an interface, and says by whose disciplines.
 ///
 /// # Errors
 /// Something is there already; the kernel lacks a part; or what it says against the settings.
 /// Nothing is changed then.
-pub fn up(
-    interface: &str,
-    wanted: impl Fn(Direction, Maker) -> Option<Config>,
-) -> Result<Maker, Error> {
+pub fn up(wanted: &Wanted) -> Result<Maker, Error> {
+    let interface = wanted.interface.as_str();
     let index = sys::interface(interface, Query::Index)
         .map_err(|_| Error::NoInterface(interface.to_owned()))?;
     let kernel = Qdiscs::open()?;
     if !find(&kernel, Some(interface))?.is_empty() {
         return Err(Error::InKernel(interface.to_owned()));
     }
-    let mut result = up_with(&kernel, interface, index, Maker::Module, &wanted);
+    let mut result = up_with(&kernel, wanted, index, Maker::Module);
     if let Err(Error::NoModule) = &result {
         take_down(&kernel, interface, index)?;
-        let both = [Direction::Upload, Direction::Download];
-        let plain: Vec<Config> =
-            both.into_iter().filter_map(|direction| wanted(direction, Maker::Linux)).collect();
-        if !plain.is_empty() && plain.iter().all(|config| attributes(config).is_some()) {
-            result = up_with(&kernel, interface, index, Maker::Linux, &wanted);
-            if let Err(Error::NoModule) = &result {
-                result = Err(Error::KernelLacks {
-                    what: "the qdiscs `simnel` and `cake`",
-                    fix: "`make install-kernel` and `modprobe simnel`, or `modprobe sch_cake` for \
-                          Linux's own",
-                });
-            }
+        result = match foreign(wanted) {
+            Some(words) => Err(Error::NotLinuxs(words)),
+            None => up_with(&kernel, wanted, index, Maker::Linux),
+        };
+        if let Err(Error::NoModule) = &result {
+            result = Err(Error::KernelLacks {
+                what: "the qdiscs `simnel` and `cake`",
+                fix: "`make install-kernel` and `modprobe simnel`, or `modprobe sch_cake` for \
+                      Linux's own",
+            });
         }
     }
     if result.is_err() {
@@ -101,25 +104,28 @@ pub fn up(
     result
 }
 
-fn up_with(
-    kernel: &Qdiscs,
-    interface: &str,
-    index: u32,
-    maker: Maker,
-    wanted: &impl Fn(Direction, Maker) -> Option<Config>,
-) -> Result<Maker, Error> {
-    if let Some(config) = wanted(Direction::Upload, maker) {
-        set(kernel, Verb::Add, interface, &config, maker)?;
+fn up_with(kernel: &Qdiscs, wanted: &Wanted, index: u32, maker: Maker) -> Result<Maker, Error> {
+    let interface = wanted.interface.as_str();
+    if let Some(config) = told(wanted, maker, Direction::Upload) {
+        set(kernel, Verb::Add, interface, config, maker)?;
     }
-    if let Some(config) = wanted(Direction::Download, maker) {
+    if let Some(config) = told(wanted, maker, Direction::Download) {
         let name = redirect::device_name(index);
         redirect::make_device(kernel, &name)?;
-        set(kernel, Verb::Add, &name, &config, maker)?;
+        set(kernel, Verb::Add, &name, config, maker)?;
         let to = sys::interface(&name, Query::Index)
             .map_err(|source| Error::system("looking for the ifb device", source))?;
         redirect::begin(kernel, interface, index, to)?;
     }
     Ok(maker)
+}
+
+/// The settings of `direction` as the discipline of `maker` is told.
+pub fn told(wanted: &Wanted, maker: Maker, direction: Direction) -> Option<&Config> {
+    match maker {
+        Maker::Module => wanted.direction(direction),
+        Maker::Linux => wanted.plain(direction),
+    }
 }
 
 /// Asks for `config` at the root of `device`.
@@ -136,22 +142,38 @@ fn set(
             kernel.request(verb, place, OWN_KIND, Settings::Words(&config.to_string()))
         }
         Maker::Linux => {
-            let payload = attributes(config).ok_or(Error::NoModule)?;
+            let payload = attributes(config).map_err(Error::NotLinuxs)?;
             kernel.request(verb, place, LINUX_KIND, Settings::Attributes(&payload))
         }
     }
 }
 
-/// The settings as Linux's cake has them, if it has all of them.
-fn attributes(config: &Config) -> Option<Vec<u8>> {
+/// The settings as Linux's cake has them; or the words that it does not have.
+fn attributes(config: &Config) -> Result<Vec<u8>, String> {
+    if config.name() != LINUX_KIND {
+        return Err(config.name().into());
+    }
     let mut room = vec![0; ROOM];
-    let length = netlink::write_options(config, None, &mut room).ok()?;
+    let length = netlink::write_options(config, None, &mut room).map_err(|_| config.to_string())?;
     room.truncate(length);
     let options = Options { payload: &room, is_nested: true };
-    let read = netlink::parse(LINUX_KIND, Some(options), None, &Device::default()).ok()?;
     let device = Device::default();
-    (config.name() == LINUX_KIND && read.resolved(&device) == config.clone().resolved(&device))
-        .then_some(room)
+    let read = netlink::parse(LINUX_KIND, Some(options), None, &device);
+    let read = read.map_err(|_| config.to_string())?.resolved(&device);
+    let asked = config.clone().resolved(&device);
+    if read == asked {
+        return Ok(room);
+    }
+    let (read, asked) = (read.to_string(), asked.to_string());
+    let has = |word: &&str| read.split(' ').any(|other| other == *word);
+    let lost: Vec<&str> = asked.split(' ').filter(|word| !has(word)).collect();
+    Err(lost.join(" "))
+}
+
+/// Words of `wanted` that Linux's cake does not have, if there are any.
+fn foreign(wanted: &Wanted) -> Option<String> {
+    let mut both = BOTH.iter().filter_map(|way| wanted.plain(*way));
+    both.find_map(|config| attributes(config).err())
 }
 
 /// All that the kernel shapes for us, at `interface` or at all.
@@ -183,28 +205,26 @@ fn find(kernel: &Qdiscs, interface: Option<&str>) -> Result<Vec<Shaped>, Error> 
 /// # Errors
 /// Linux's cake does not have them, or what the kernel says against them.
 pub fn change(present: &Shaped, config: &Config) -> Result<(), Error> {
-    let maker = if present.listed.is_ours() { Maker::Module } else { Maker::Linux };
-    set(&Qdiscs::open()?, Verb::Change, &present.listed.device, config, maker)
+    set(&Qdiscs::open()?, Verb::Change, &present.listed.device, config, present.maker())
 }
 
-/// Lets the module shape as `settings` say, whatever it did before; queued packets stay queued
+/// Lets the kernel shape as `wanted` says, whatever it did before; queued packets stay queued
 /// where the directions are the same.
-pub(crate) fn hold(settings: &gateway::Settings) -> Result<(), Error> {
-    let interface = settings.interface.as_str();
+pub(crate) fn hold(wanted: &Wanted) -> Result<Maker, Error> {
+    let interface = wanted.interface.as_str();
     let present = shaped(Some(interface))?;
     let runs = |direction| present.iter().any(|shaped| shaped.direction == direction);
-    let is_same = |direction| runs(direction) == settings.direction(direction).is_some();
-    if !present.is_empty() && is_same(Direction::Upload) && is_same(Direction::Download) {
-        return present.iter().try_for_each(|shaped| {
-            settings.direction(shaped.direction).map_or(Ok(()), |config| change(shaped, config))
-        });
-    }
-    down(interface)?;
-    let wanted = |direction, maker| match maker {
-        Maker::Module => settings.direction(direction).cloned(),
-        Maker::Linux => None,
+    let is_same = |way: &Direction| runs(*way) == wanted.direction(*way).is_some();
+    let Some(maker) = present.first().map(Shaped::maker).filter(|_| BOTH.iter().all(is_same))
+    else {
+        down(interface)?;
+        return up(wanted);
     };
-    up(interface, wanted).map(drop)
+    for shaped in &present {
+        let config = told(wanted, maker, shaped.direction);
+        config.map_or(Ok(()), |config| change(shaped, config))?;
+    }
+    Ok(maker)
 }
 
 /// Gives `interface` back.
@@ -238,15 +258,15 @@ mod tests {
 
     #[test]
     fn what_linuxs_cake_has_is_told_from_what_only_ours_has() {
-        for (words, has) in [
-            ("cake bandwidth 10mbit diffserv4 nat ack-filter docsis ingress", true),
-            ("cake unlimited besteffort flows", true),
-            ("cake bandwidth 10mbit host-guard src", false),
-            ("cake bandwidth 10mbit savings 9kb", false),
-            ("fq_codel", false),
-            ("htb rate 10mbit burst 15k fq_codel", false),
+        for (words, lost) in [
+            ("cake bandwidth 10mbit diffserv4 nat ack-filter docsis ingress", None),
+            ("cake unlimited besteffort flows", None),
+            ("cake bandwidth 10mbit host-guard src", Some("host-guard src")),
+            ("cake bandwidth 10mbit savings 9kb", Some("savings 9Kb")),
+            ("fq_codel", Some("fq_codel")),
+            ("htb rate 10mbit burst 15k fq_codel", Some("htb")),
         ] {
-            assert_eq!(attributes(&parse(words).unwrap()).is_some(), has, "{words}");
+            assert_eq!(attributes(&parse(words).unwrap()).err().as_deref(), lost, "{words}");
         }
     }
 }

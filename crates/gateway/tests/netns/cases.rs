@@ -74,6 +74,7 @@ pub const ALONE: &[Case] = &[
     ("rules_know_control_groups", cgroups::rules_know_control_groups),
     ("rules_follow_host_names", names::rules_follow_host_names),
     ("shares_have_floors_and_caps", rules::shares_have_floors_and_caps),
+    ("auto_takes_the_best_that_is_there", kernel::auto_takes_the_best_that_is_there),
     ("an_absent_interface_is_waited_for", kernel::an_absent_interface_is_waited_for),
     ("what_a_full_queue_cannot_take_passes", kernel::what_a_full_queue_cannot_take_passes),
     ("long_lateness_is_forfeited", kernel::long_lateness_is_forfeited),

@@ -1,18 +1,22 @@
 //! The kernel's part on our behalf: fail-open of a full queue, marks, the IPsec exception; what
 //! the data path must not do, that is, make up for all lateness; interfaces that come late.
 
+use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use simnel_gateway::control::Client;
+use simnel_gateway::kernel::shaped;
 use simnel_gateway::Direction;
 
-use crate::cases::not_run;
+use crate::cases::{assert_rate, not_run};
 use crate::hangs::{family_where, kill};
+use crate::transfer::Transfer;
 use crate::wire::Arrivals;
-use crate::world::{option, World};
+use crate::world::{address, option, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -161,6 +165,58 @@ pub fn long_lateness_is_forfeited() {
     assert!(most <= RATE * 1.002, "{most} bit in a second, with {forfeited:?} forfeited");
     stop.store(true, Ordering::Relaxed);
     load.join().unwrap();
+    world.stop();
+}
+
+/// Linux's own cake where there is one, as for `conformance/live-on-linux.sh`; a process here, and
+/// everywhere once rules are in the file. Either is said with its reason.
+pub fn auto_takes_the_best_that_is_there() {
+    let mut world = World::new();
+    let words = |extra: &str| {
+        format!(
+            "[[interface]]\nname = \"wan0\"\nbackend = \"auto\"\ndownload = \"20mbit\"\n\
+             upload = \"8mbit\"\n{extra}"
+        )
+    };
+    let cake = |verb: &str| format!("tc qdisc {verb} dev lan0 root cake 2>/dev/null");
+    let has_cake = world.try_shell("g", &cake("add")) && world.try_shell("g", &cake("del"));
+    let shaped = |world: &World| {
+        let found = world.within("g", || shaped(Some("wan0")).unwrap());
+        found.iter().filter(|shaped| shaped.listed.kind == "cake").count()
+    };
+    write_file(&world, &words(""));
+    let mut command = world.daemon_command(&["file"], &world.control);
+    let mut daemon = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(daemon.stderr.take().unwrap()).lines();
+    world.daemon = Some(daemon);
+    let mut heard = |expected: &str| {
+        let line =
+            told.find_map(|line| Some(line.unwrap()).filter(|line| line.contains("backend")));
+        assert!(line.as_ref().is_some_and(|line| line.contains(expected)), "{line:?}");
+    };
+    if has_cake {
+        heard("wan0: backend kernel: Linux's own cake, since the module `simnel` is not there");
+        assert_eq!(shaped(&world), 2);
+        let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
+        std::thread::sleep(SECOND / 2);
+        assert_rate("Linux's cake", 8e6, || world.wire_rate("s", "wan0", SECOND));
+        upload.end();
+    } else {
+        heard("wan0: backend userspace: this kernel lacks the qdiscs `simnel` and `cake`");
+        assert_eq!(world.client("wan0").show().unwrap().len(), 2);
+    }
+    write_file(&world, &words("[[rule]]\nport = 5000\npass = true\n"));
+    world.signal(libc::SIGHUP);
+    if has_cake {
+        heard("wan0: backend userspace: rules and shares need a process");
+    }
+    let start = Instant::now();
+    let rules = |world: &World| Client::connect(&world.control, "wan0").ok()?.rules().ok();
+    while rules(&world).is_none_or(|rules| rules.is_empty()) {
+        assert!(start.elapsed() < SECOND * 5, "no rule comes");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(shaped(&world), 0);
     world.stop();
 }
 

@@ -89,9 +89,14 @@ impl World {
 
     /// Runs a line of the shell, which must succeed, where /sys shows the place's interfaces.
     pub fn shell(&self, place: &str, line: &str) {
+        assert!(self.try_shell(place, line), "`{line}` failed");
+    }
+
+    /// True if a line of the shell succeeds there.
+    pub fn try_shell(&self, place: &str, line: &str) -> bool {
         let ns = self.ns(place);
         let status = Command::new("ip").args(["netns", "exec", &ns, "sh", "-c", line]).status();
-        assert!(status.unwrap().success(), "`{line}` failed");
+        status.unwrap().success()
     }
 
     pub fn nft(&self, words: &[&str]) -> String {
