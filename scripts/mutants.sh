@@ -2,13 +2,14 @@
 # Changes the code in small ways, one at a time, and asks the tests whether they notice.
 #
 # usage: scripts/mutants.sh [--package NAME] [--file GLOB]... [--sample N [--seed S]] [--golden]
-#                           [--longest SECONDS] [--jobs N]
+#                           [--lib] [--longest SECONDS] [--jobs N]
 #
 # NAME is simnel-core unless given. cargo-mutants lists the changes; all of them are built into one
 # program, and each is switched on for the tests that reach it (scripts/mutants). --file takes some
 # files; --sample draws N changes at random and says between which bounds the share of all is. With
-# --golden what a package's own tests miss is tried on the recordings of Linux, too. Not asked are tests
-# in documentation and, with --longest, those that take more seconds of processor. What survives must be
+# --golden what a package's own tests miss is tried on the recordings of Linux, too. With --lib only the
+# tests beside the code are asked: the gateway's others need namespaces and time. Not asked are tests in
+# documentation and, with --longest, those that take more seconds of processor. What survives must be
 # listed in scripts/mutants.txt, with the reason; what is listed must survive. Results stay in
 # target/mutants, where a run that was interrupted goes on. The exit status is 1 if a mutant survives
 # that is not listed, or the other way round.
@@ -18,7 +19,7 @@ usage() { sed -n '/^# usage: /,/^#$/ { s/^# *//; /./p }' "$0" >&2; exit 2; }
 package=simnel-core choice=()
 while [ $# -gt 0 ]; do
     case $1 in
-        --golden) choice+=("$1") && shift && continue ;;
+        --golden | --lib) choice+=("$1") && shift && continue ;;
         --sample | --seed | --longest | --jobs) [[ ${2-} =~ ^[0-9]+$ ]] || usage ;;
         --package | --file) [ $# -gt 1 ] || usage ;;
         *) usage ;;

@@ -41,6 +41,7 @@ def main():
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--golden", action="store_true")
+    parser.add_argument("--lib", action="store_true")
     parser.add_argument("--longest", type=int, default=600)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     asked = parser.parse_args()
@@ -53,11 +54,11 @@ def main():
         chosen = random.Random(asked.seed).sample(chosen, asked.sample)
     if not chosen:
         sys.exit("mutants: there is nothing to change")
-    results = Results(out / f"{asked.package}.json", asked.tree, asked.longest)
+    results = Results(out / f"{asked.package}.json", asked.tree, [asked.longest, asked.lib])
     crate = Crate(asked.tree, asked.package, len(listed) + 1)
     crate.build_in({numbers[m["name"]]: m for m in chosen}, results)
 
-    suites = {"own": [asked.package]}
+    suites = {"own": [asked.package, *(["--lib"] if asked.lib else [])]}
     if asked.golden:
         suites["golden"] = ["simnel-lab", "--test", "golden"]
     left = [m for m in chosen if results.get(m) not in (UNVIABLE, LEFT_OUT)]
@@ -137,18 +138,18 @@ def bounds(caught, missed):
 class Results:
     """What came of each change, kept in a file: what is done is not done again."""
 
-    def __init__(self, path, tree, longest):
+    def __init__(self, path, tree, tests):
         self.path, self.suite, self.lock, self.written = path, "own", threading.Lock(), time.monotonic()
         sources = hashlib.sha256()
         files = *tree.glob("crates/**/*"), *tree.glob("scripts/mutants/*.py"), tree / "Cargo.lock"
         for file in sorted(files):
             if file.is_file():
                 sources.update(str(file.relative_to(tree)).encode() + b"\0" + file.read_bytes())
-        self.kept = {"sources": sources.hexdigest(), "longest": longest, "own": {}, "golden": {}}
+        self.kept = {"sources": sources.hexdigest(), "asked": tests, "own": {}, "golden": {}}
         if path.exists() and (kept := json.loads(path.read_text()))["sources"] == self.kept["sources"]:
             for suite in ("own", "golden"):
                 # Other tests may catch what these have missed.
-                same = kept["longest"] == longest
+                same = kept["asked"] == tests
                 self.kept[suite] = {name: r for name, r in kept[suite].items() if same or r != MISSED}
 
     def get(self, mutant):

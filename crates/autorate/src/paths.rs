@@ -315,3 +315,246 @@ fn median(spans: impl Iterator<Item = Span>) -> Option<Span> {
     all[..number].sort_unstable();
     all[..number].get(number.saturating_sub(1) / 2).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    fn us(us: u64) -> Span {
+        Span(us * 1_000)
+    }
+
+    fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    /// Paths of which each active reflector has answered twice at that time, after these ms.
+    fn answered(listed: u8, rtts: &[u64], now: Time) -> Paths {
+        let mut paths = Paths::new(listed, rtts.len() as u8);
+        for _ in 0..2 {
+            for (n, rtt) in rtts.iter().enumerate() {
+                paths.answer(n as u8, ms(*rtt), now);
+            }
+        }
+        paths
+    }
+
+    #[test]
+    fn a_list_and_what_is_probed_of_it_have_bounds() {
+        for (listed, active, number) in [(0, 4, 0), (3, 8, 3), (9, 4, 4), (200, 200, 8)] {
+            let paths = Paths::new(listed, active);
+            assert!(paths.active().eq(0..number));
+            assert!(paths.listed <= MOST_REFLECTORS);
+        }
+    }
+
+    /// A vote is the lower of two rises; the baseline is the lowest RTT, and grows by 1/512.
+    #[test]
+    fn one_late_answer_is_no_queue() {
+        let mut path = Path::new(7);
+        path.hear(ms(20), at(0));
+        assert_eq!(path.rise(at(599)), Some(Span::ZERO));
+        assert_eq!(path.rise(at(600)), None, "stale");
+        path.hear(us(25_120), at(0));
+        assert_eq!((path.base, path.rise(at(0))), (Some(us(20_010)), Some(Span::ZERO)));
+        path.hear(us(30_250), at(0));
+        assert_eq!((path.base, path.rise(at(0))), (Some(us(20_030)), Some(us(5_090))));
+        path.hear(us(19_000), at(0));
+        path.hear(us(19_000), at(0));
+        assert_eq!((path.base, path.rise(at(0))), (Some(us(19_000)), Some(Span::ZERO)));
+    }
+
+    #[test]
+    fn the_delay_is_the_lower_median() {
+        let of = |all: &[u64]| median(all.iter().map(|&n| Span(n)));
+        assert_eq!(of(&[]), None);
+        for (all, middle) in [(&[5][..], 5), (&[9, 5], 5), (&[9, 5, 7], 7), (&[9, 5, 8, 7], 7)] {
+            assert_eq!(of(all), Some(Span(middle)));
+        }
+        let mut paths = answered(3, &[20, 30, 40], at(0));
+        (0..2).for_each(|_| paths.answer(1, ms(50), at(0)));
+        assert!(paths.delay(at(0)).is_some_and(|delay| delay < ms(1)));
+        (0..2).for_each(|_| paths.answer(2, ms(50), at(0)));
+        assert!(paths.delay(at(0)).is_some_and(|delay| delay > ms(9) && delay <= ms(10)));
+        assert_eq!(paths.delay(at(600)), None);
+        assert_eq!((paths.take_heard(), paths.take_heard()), (10, 0));
+        paths.answer(3, ms(9), at(0));
+        assert_eq!(paths.take_heard(), 0, "nobody asked it");
+    }
+
+    /// More than 12 ms from the median, twenty times in turn.
+    #[test]
+    fn who_disagrees_is_replaced() {
+        let mut paths = answered(6, &[20, 20, 20], at(0));
+        paths.answer(2, ms(40), at(0));
+        assert_eq!(paths.active[2].odd, 0, "a vote has two answers");
+        for n in 1..=19 {
+            paths.answer(2, ms(40), at(0));
+            assert_eq!(paths.active[2].odd, n);
+        }
+        assert!(!paths.review(at(0), false));
+        paths.answer(2, ms(40), at(0));
+        assert!(paths.review(at(0), false) && paths.active().eq([0, 1, 3]));
+        assert_eq!(paths.active[2].odd, 0);
+        // Once in agreement, all is forgotten; and 12 ms are none.
+        for rtt in [ms(32), ms(20)] {
+            let mut paths = answered(6, &[20, 20, 20], at(0));
+            (0..4).for_each(|_| paths.answer(2, ms(40), at(0)));
+            paths.answer(2, rtt, at(0));
+            assert_eq!(paths.active[2].odd, 0, "{rtt:?}");
+        }
+        // Of a list without others, each stays.
+        let mut paths = answered(3, &[20, 20, 20], at(0));
+        (0..30).for_each(|_| paths.answer(2, ms(40), at(0)));
+        assert!(!paths.review(at(0), true) && paths.active().eq(0..3));
+    }
+
+    /// After four probes without an answer, while others answer; else one a second, while traffic
+    /// passes.
+    #[test]
+    fn who_is_silent_is_replaced() {
+        let mut paths = answered(5, &[20, 20], at(0));
+        (0..3).for_each(|_| paths.lost(1, at(500)));
+        paths.answer(0, ms(20), at(599));
+        assert!(!paths.review(at(700), false));
+        paths.lost(1, at(700));
+        assert!(!paths.review(at(599), false), "it has answered just now");
+        assert!(paths.review(at(700), false) && paths.active().eq([0, 2]));
+        assert_eq!(paths.answering(), 1);
+        // An answer ends the count.
+        let mut paths = answered(5, &[20, 20], at(0));
+        (0..3).for_each(|_| paths.lost(1, at(0)));
+        paths.answer(1, ms(20), at(0));
+        paths.lost(1, at(700));
+        paths.answer(0, ms(20), at(700));
+        assert!(!paths.review(at(700), false));
+        // Nobody answers.
+        let mut paths = answered(5, &[20, 20], at(0));
+        (0..2).for_each(|n| (0..4).for_each(|_| paths.lost(n, at(0))));
+        assert!(!paths.review(at(1_000), false), "the line may be down");
+        assert!(!paths.review(at(999), true));
+        assert!(paths.review(at(1_000), true) && paths.active().eq([2, 1]));
+        assert!(!paths.review(at(1_999), true));
+        assert!(paths.review(at(2_000), true) && paths.active().eq([2, 3]));
+        // Round the list, past those in use.
+        assert_eq!([(); 4].map(|()| paths.candidate()), [4, 0, 1, 4]);
+    }
+
+    /// A connection keeps its place while it is heard of; else the one unheard for longest goes.
+    #[test]
+    fn connections_have_eight_places() {
+        let mut paths = Paths::new(0, 0);
+        for tag in 0..9 {
+            paths.passing(tag, ms(20), at(u64::from(tag)));
+        }
+        assert!(!paths.review(at(9), true));
+        assert_eq!((paths.connections(), paths.take_heard()), (8, 8));
+        assert!(paths.by_passing() && paths.passing.iter().all(|path| path.name < 8));
+        paths.passing(3, ms(20), at(599));
+        paths.passing(9, ms(20), at(599));
+        assert!(paths.passing.iter().all(|path| path.name < 8));
+        for tag in [9, 10] {
+            paths.passing(tag, ms(20), at(601));
+        }
+        assert!([9, 10, 2, 3].iter().all(|tag| paths.passing.iter().any(|path| path.name == *tag)));
+        assert!(paths.passing.iter().all(|path| path.name > 1));
+        // Of a connection's RTTs between two reviews the lowest counts: ACKs may be held back.
+        let mut paths = Paths::new(0, 0);
+        for rtts in [[90, 20, 50], [70, 30, 60], [30, 70, 80]] {
+            rtts.iter().for_each(|rtt| paths.passing(4, ms(*rtt), at(5)));
+            paths.review(at(5), true);
+        }
+        assert!(paths.delay(at(5)).is_some_and(|delay| delay > ms(9) && delay <= ms(10)));
+        assert_eq!((paths.take_heard(), paths.baseline()), (3, paths.passing[0].base));
+        assert_eq!((paths.answering(), paths.by_passing()), (0, true));
+        // Where reflectors answer, they tell the baseline.
+        let mut paths = answered(3, &[40, 50], at(0));
+        paths.passing(4, ms(20), at(0));
+        paths.review(at(0), true);
+        assert_eq!((paths.baseline(), paths.by_passing()), (Some(ms(40)), false));
+    }
+
+    /// A new route's RTT is the lowest of three; whose is stale is not known.
+    #[test]
+    fn a_shift_makes_what_is_now_the_baseline() {
+        let mut paths = answered(3, &[20, 20], at(0));
+        [60, 50, 55].iter().for_each(|rtt| paths.answer(0, ms(*rtt), at(600)));
+        paths.active[0].odd = 3;
+        paths.shift(at(600));
+        assert_eq!((paths.active[0].base, paths.active[0].odd), (Some(ms(50)), 0));
+        assert_eq!(paths.active[1].base, None);
+        assert_eq!((paths.delay(at(600)), paths.baseline()), (Some(Span::ZERO), Some(ms(50))));
+        paths.answer(1, ms(70), at(600));
+        assert_eq!(paths.active[1].base, Some(ms(70)));
+    }
+
+    /// In units of comings.
+    fn coming(ms: u64) -> u32 {
+        (ms * 1_000_000 / COMING_UNIT.0) as u32
+    }
+
+    /// Off by 200 ms and a sixteenth of the time at most; after a second it is believed.
+    #[test]
+    fn a_far_clock_that_runs_away_is_not_believed() {
+        let start = 0xffff_ff00;
+        let after = |ms: u64, off: u32, earlier: bool| {
+            let mut comings = Comings::default();
+            comings.hear(start, at(100));
+            let next = if earlier { start.wrapping_sub(off) } else { start.wrapping_add(off) };
+            comings.hear(next, at(100 + ms));
+            comings.first.map(|(since, _)| since)
+        };
+        let most = coming(200 + 1_600 / 16);
+        for earlier in [false, true] {
+            assert_eq!(after(1_600, most, earlier), Some(at(100)));
+            assert_eq!(after(1_600, most + 1, earlier), Some(at(1_700)));
+        }
+        let mut comings = Comings::default();
+        assert_eq!(comings.rise(at(5_000)), None);
+        comings.hear(start, at(100));
+        assert_eq!(comings.rise(at(1_099)), None);
+        assert_eq!(comings.rise(at(1_100)), Some(Span::ZERO));
+        // The lower of the two latest, above the lowest, which grows by 1/512.
+        comings.hear(start.wrapping_add(10_240), at(1_100));
+        assert_eq!(comings.rise(at(1_100)), Some(Span::ZERO));
+        assert_eq!(comings.base, start.wrapping_add(20));
+        comings.hear(start.wrapping_add(20 + 5_120), at(1_100));
+        assert_eq!(comings.rise(at(1_100)), Some(Span((5_120 - 10) * COMING_UNIT.0)));
+        comings.shift();
+        assert_eq!(comings.base, start);
+        comings.hear(start.wrapping_sub(5), at(1_100));
+        assert_eq!((comings.base, comings.latest[2]), (start.wrapping_sub(5), comings.base));
+    }
+
+    /// Those vote whose RTT rises as that of all does: by a quarter more or less, or 3 ms.
+    #[test]
+    fn the_way_back_is_told_by_clocks_of_paths_that_agree() {
+        let told = |total: Span, rise: Span| {
+            let mut paths = answered(3, &[20], at(0));
+            paths.came(0, 500, true, at(0));
+            paths.came(0, 500, false, at(0));
+            paths.came(1, 900, true, at(0));
+            paths.active[0].base = Some(ms(20));
+            (0..2).for_each(|_| paths.answer(0, ms(20) + rise, at(1_000)));
+            (0..2).for_each(|_| paths.came(0, 500 + coming(7), true, at(1_000)));
+            paths.active[0].base = Some(ms(20));
+            paths.coming(total, at(1_000))
+        };
+        let way_back = told(ms(40), ms(40)).expect("a clock");
+        assert!(way_back > us(6_900) && way_back <= ms(7), "{way_back:?}");
+        assert!(told(ms(40), ms(50)).is_some() && told(ms(40), us(50_001)).is_none());
+        assert!(told(ms(40), ms(30)).is_some() && told(ms(40), us(29_999)).is_none());
+        assert!(told(ms(4), ms(7)).is_some() && told(ms(4), us(7_001)).is_none());
+        // A connection's clock, too.
+        let mut paths = Paths::new(0, 0);
+        paths.came(6, 500, false, at(0));
+        assert_eq!(paths.passing[0].comings.first, None, "it is not known");
+        paths.passing(6, ms(20), at(0));
+        paths.came(6, 500, false, at(0));
+        assert_eq!(paths.passing[0].comings.first, Some((at(0), 500)));
+    }
+}

@@ -351,6 +351,132 @@ fn a_far_clock_tells_whose_delay_it_is() {
     }
 }
 
+/// A controller of both directions, at 10 Mbit/s each, with a reflector.
+struct Both {
+    controller: Controller,
+    now: Time,
+    rates: [Rate; 2],
+}
+
+impl Both {
+    fn new(reflectors: u8) -> Both {
+        let settings = Settings { limits: [limits(1, 100); 2], reflectors, active: 1 };
+        let mut controller = Controller::new(&settings, Time::ZERO);
+        let rates = controller.tick(Time::ZERO, [Seen::default(); 2]).rates.map(Option::unwrap);
+        Both { controller, now: Time::ZERO, rates }
+    }
+
+    /// An interval with this RTT in ms, in which so many percent of the rates arrived and were
+    /// released; what used all left packets waiting.
+    fn tick(&mut self, rtt_ms: u64, percent: [u64; 2]) {
+        self.now += INTERVAL;
+        self.controller.answer(0, Span::from_millis(rtt_ms), self.now);
+        let seen = [UP, DOWN].map(|which| {
+            let bytes = self.rates[which].bytes() * percent[which] / 2_000;
+            let backlog = if percent[which] >= 100 { 9_000 } else { 0 };
+            Seen { arrived: bytes, released: bytes, backlog }
+        });
+        self.rates = self.controller.tick(self.now, seen).rates.map(Option::unwrap);
+    }
+
+    fn drains(&self) -> [bool; 2] {
+        self.controller.state().phases.map(|phase| phase == Some(Phase::Draining))
+    }
+}
+
+#[test]
+fn one_direction_searches_at_a_time_and_its_turn_is_a_second() {
+    let mut both = Both::new(0);
+    let search = |both: &Both| both.controller.search;
+    both.tick(0, [0, 0]);
+    assert_eq!(search(&both), None);
+    (0..2).for_each(|_| both.tick(0, [100, 100]));
+    let since = both.now;
+    assert_eq!(search(&both), Some((DOWN, since)), "the download begins");
+    (0..19).for_each(|_| both.tick(0, [100, 100]));
+    assert_eq!(search(&both), Some((DOWN, since)));
+    both.tick(0, [100, 100]);
+    assert_eq!(search(&both), Some((UP, both.now)), "a second later");
+    // Whoever wants no more leaves it at once.
+    (0..2).for_each(|_| both.tick(0, [0, 100]));
+    assert_eq!(search(&both), Some((DOWN, both.now)));
+    // Alone it may go on for as long as it likes.
+    let since = both.now;
+    (0..40).for_each(|_| both.tick(0, [0, 100]));
+    assert_eq!(search(&both), Some((DOWN, since)));
+    // The delay of a search that has just ended is still to come.
+    let mut both = Both::new(0);
+    both.tick(0, [0, 0]);
+    (0..2).for_each(|_| both.tick(0, [100, 0]));
+    let since = both.now;
+    assert_eq!(search(&both), Some((UP, since)));
+    (0..19).for_each(|_| both.tick(0, [0, 0]));
+    assert_eq!(search(&both), Some((UP, since)));
+    both.tick(0, [0, 0]);
+    assert_eq!(search(&both), None);
+}
+
+#[test]
+fn a_delay_that_nobody_made_is_the_paths_after_600_ms() {
+    let mut both = Both::new(1);
+    (0..10).for_each(|_| both.tick(30, [0, 0]));
+    // The first of two answers is no vote yet.
+    (0..2).for_each(|_| both.tick(37, [0, 0]));
+    (0..11).for_each(|_| both.tick(37, [0, 0]));
+    assert_eq!(both.controller.state().shifts, 0);
+    both.tick(37, [0, 0]);
+    assert_eq!(both.controller.state().shifts, 1);
+    assert!(both.controller.state().delay.is_some_and(|delay| delay >= LOW));
+    both.tick(37, [0, 0]);
+    assert!(both.controller.state().delay.is_some_and(|delay| delay < LOW));
+    // Less than 6 ms are noise, and a pause begins the count anew.
+    let mut both = Both::new(1);
+    (0..10).for_each(|_| both.tick(30, [0, 0]));
+    (0..30).for_each(|_| both.tick(35, [0, 0]));
+    (0..12).for_each(|_| both.tick(37, [0, 0]));
+    (0..2).for_each(|_| both.tick(30, [0, 0]));
+    (0..12).for_each(|_| both.tick(37, [0, 0]));
+    assert_eq!(both.controller.state().shifts, 0);
+}
+
+/// Both are loaded, and there is a delay. A line that delivers evenly, and no less than before, is
+/// full; a download that does not may wait for its acknowledgements, in the upload's queue.
+#[test]
+fn whose_delay_it_is() {
+    let drained = |before: u64, rise: u64, upload: u64, download: [u64; 2]| {
+        let mut both = Both::new(1);
+        (0..10).for_each(|_| both.tick(30, [upload, before]));
+        // Enough to end all searches.
+        for n in 0..18 {
+            let rise = [4, 8, rise][usize::from(n >= 14) + usize::from(n >= 16)];
+            both.tick(30 + rise, [upload, download[n % 2]]);
+        }
+        both.drains()
+    };
+    let drains = |rise, upload, download| drained(50, rise, upload, download);
+    assert_eq!(drains(40, 100, [50, 50]), [false, true], "even: the line is full");
+    assert_eq!(drained(100, 40, 100, [50, 50]), [true, false], "less than before");
+    assert_eq!(drains(40, 100, [80, 10]), [true, false], "uneven: the upload first");
+    assert_eq!(drains(59, 100, [80, 10]), [true, false]);
+    assert_eq!(drains(62, 100, [80, 10]), [true, true], "so much may be of both");
+    assert_eq!(drains(40, 100, [100, 100]), [true, false], "a queue here, and none there");
+    assert_eq!(drains(8, 100, [80, 10]), [false, false], "little, and not for long");
+}
+
+#[test]
+fn reflectors_are_replaced_while_traffic_passes() {
+    for (bytes, replaced) in [(0, false), (1, true)] {
+        let settings = Settings { limits: [limits(1, 9), None], reflectors: 3, active: 1 };
+        let mut controller = Controller::new(&settings, Time::ZERO);
+        let now = Time::ZERO + Span::from_secs(2);
+        (0..4).for_each(|_| controller.lost(0, now));
+        let seen = [Seen::default(), Seen { arrived: bytes, ..Seen::default() }];
+        let decision = controller.tick(now, seen);
+        assert_eq!((decision.replaced, decision.rates[DOWN]), (replaced, None));
+        assert_eq!(controller.active().next(), Some(u8::from(replaced)));
+    }
+}
+
 proptest! {
     /// Whatever comes: rates stay within their limits, and nothing panics.
     #[test]

@@ -23,6 +23,12 @@ use simnel_core::{Rate, Span, Time};
 
 use crate::{DRAIN, HIGH, INTERVAL, LOW, SLIGHT};
 
+mod shown;
+#[cfg(test)]
+mod tests;
+
+pub use shown::{Phase, Reason};
+
 /// Intervals that are remembered.
 const HISTORY: usize = 16;
 /// Intervals over which an arrival rate is taken.
@@ -77,56 +83,6 @@ pub struct Seen {
     pub released: u64,
     /// Bytes queued at the end.
     pub backlog: u64,
-}
-
-/// A direction's state in the controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// The rate grows while there is load.
-    Rising,
-    /// The capacity was found; the rate stays a little below.
-    Holding,
-    /// A queue elsewhere is being emptied.
-    Draining,
-}
-
-impl Phase {
-    /// A word for tables and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Rising => "rising",
-            Phase::Holding => "holding",
-            Phase::Draining => "draining",
-        }
-    }
-}
-
-/// Why a rate last changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Load, and no delay.
-    Room,
-    /// Delay that the load has made.
-    Delay,
-    /// Packets arrived more slowly than they may.
-    Arrivals,
-    /// The queue elsewhere is gone.
-    Drained,
-    /// The delay was another route's.
-    Route,
-}
-
-impl Reason {
-    /// In words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reason::Room => "load without delay",
-            Reason::Delay => "delay under load",
-            Reason::Arrivals => "the line delivers less",
-            Reason::Drained => "the delay is gone",
-            Reason::Route => "the delay is the route's",
-        }
-    }
 }
 
 /// The line as known at one tick.
