@@ -429,6 +429,7 @@ impl Daemon {
     fn confine(&mut self, file: Option<&Path>) {
         let waiting = self.waiting.iter().map(|waiting| &waiting.settings);
         let settings = self.served.iter().map(Gateway::settings).chain(waiting);
+        let is_locked = settings.clone().any(|s| s.tuning.lock_memory);
         let directories: Vec<PathBuf> = settings.map(|s| s.control_dir.clone()).collect();
         let write: Vec<&Path> = directories.iter().map(PathBuf::as_path).collect();
         // Editors replace a file by another one of its name.
@@ -437,7 +438,7 @@ impl Daemon {
             false => p,
         });
         let read: Vec<&Path> = [Path::new("/proc")].into_iter().chain(beside).collect();
-        for missing in privileges::confine_control(&read, &write) {
+        for missing in privileges::confine_control(&read, &write, is_locked) {
             self.warn(missing);
         }
     }

@@ -13,8 +13,10 @@ use std::time::Duration;
 
 use rustix::event::{poll, EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
-use rustix::mm::{MapFlags, MlockAllFlags, ProtFlags};
+pub(crate) use rustix::mm::MlockAllFlags;
+use rustix::mm::{MapFlags, ProtFlags};
 use rustix::net::{netlink, sockopt, AddressFamily, Protocol, SocketFlags, SocketType};
+use rustix::thread::{capabilities, CapabilitySet};
 use rustix::time::ClockId;
 use simnel_core::{Span, Time};
 
@@ -356,9 +358,38 @@ pub(crate) fn realtime(priority: u8) -> io::Result<()> {
     }
 }
 
-/// Keeps the process in memory; needs CAP_IPC_LOCK or RLIMIT_MEMLOCK.
-pub(crate) fn lock_memory() -> io::Result<()> {
-    Ok(rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
+/// Bytes that the process may lock into memory; None is no limit.
+pub(crate) fn lock_limit() -> io::Result<Option<u64>> {
+    // SAFETY: all zero bytes are a valid rlimit, which the call fills in.
+    let limit = unsafe {
+        let mut limit: libc::rlimit = mem::zeroed();
+        check(libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit))?;
+        limit.rlim_cur
+    };
+    Ok((limit != libc::RLIM_INFINITY).then_some(limit as _))
+}
+
+/// Lets this process and those that it starts lock all their memory, if it may lift the limit:
+/// that needs CAP_SYS_RESOURCE, or no limit set by whoever started it. False if it may not.
+pub(crate) fn lift_lock_limit() -> bool {
+    let none = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: reads the structure only.
+    let _ = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const none) };
+    matches!(lock_limit(), Ok(None))
+}
+
+/// Keeps what the process has mapped, or will map, in memory. Refused where a limit counts, without
+/// CAP_IPC_LOCK: a later mapping could fail.
+pub(crate) fn lock_memory(which: MlockAllFlags) -> io::Result<()> {
+    let counts = !capabilities(None)?.effective.contains(CapabilitySet::IPC_LOCK);
+    if let Some(bytes) = lock_limit()?.filter(|_| counts) {
+        let limit = format!(
+            "RLIMIT_MEMLOCK is {} KiB: `ulimit -l unlimited`, or `LimitMEMLOCK=infinity` in a unit",
+            bytes / 1024
+        );
+        return Err(io::Error::other(limit));
+    }
+    Ok(rustix::mm::mlockall(which)?)
 }
 
 /// Version of landlock that the kernel has and uses; None without.

@@ -7,15 +7,18 @@ use rustix::thread::{capabilities, CapabilitySet};
 use rustix::time::{clock_getres, ClockId};
 
 use super::{read, Finding, Level};
+use crate::sys;
 
 /// How long the processor is watched.
 const WATCHED: Duration = Duration::from_millis(200);
 
 pub(super) fn findings() -> Vec<Finding> {
-    vec![rights(capabilities(None).ok().map(|sets| sets.effective)), processor(), clock()]
+    let effective = capabilities(None).ok().map(|sets| sets.effective);
+    vec![rights(effective, sys::lock_limit().ok().flatten()), processor(), clock()]
 }
 
-fn rights(effective: Option<CapabilitySet>) -> Finding {
+/// `limit`: bytes that may be locked into memory.
+fn rights(effective: Option<CapabilitySet>, limit: Option<u64>) -> Finding {
     const ID: &str = "rights";
     let Some(effective) = effective else {
         return Finding::unknown(ID, "which rights there are", "capget(2) is refused");
@@ -26,14 +29,18 @@ fn rights(effective: Option<CapabilitySet>) -> Finding {
         let fix = "run as root: `sudo simnel check`";
         return Finding::new(Level::Note, ID, "without CAP_NET_ADMIN", why, fix);
     }
-    let wanted = [
-        (CapabilitySet::SYS_NICE, "CAP_SYS_NICE (threads in real time)"),
-        (CapabilitySet::IPC_LOCK, "CAP_IPC_LOCK (memory that is never swapped out)"),
-    ];
-    let lacks: Vec<&str> =
-        wanted.iter().filter(|(set, _)| !effective.contains(*set)).map(|(_, n)| *n).collect();
+    let in_time = effective.contains(CapabilitySet::SYS_NICE);
+    let locked = limit.is_none()
+        || effective.intersects(CapabilitySet::SYS_RESOURCE | CapabilitySet::IPC_LOCK);
+    let lacks: Vec<&str> = [
+        (in_time, "CAP_SYS_NICE (threads in real time)"),
+        (locked, "an unlimited RLIMIT_MEMLOCK (memory that is never swapped out)"),
+    ]
+    .into_iter()
+    .filter_map(|(is_there, name)| (!is_there).then_some(name))
+    .collect();
     if lacks.is_empty() {
-        return Finding::ok(ID, "CAP_NET_ADMIN, CAP_SYS_NICE and CAP_IPC_LOCK");
+        return Finding::ok(ID, "CAP_NET_ADMIN, CAP_SYS_NICE, and memory may be locked");
     }
     let what = format!("without {}", lacks.join(" and "));
     let why = "on a busy machine packets leave later than they should";
@@ -174,11 +181,15 @@ mod tests {
 
     #[test]
     fn rights_that_lack_are_named() {
-        let all = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_NICE | CapabilitySet::IPC_LOCK;
-        assert_eq!(rights(Some(all)).level, Level::Ok);
-        let some = rights(Some(CapabilitySet::NET_ADMIN | CapabilitySet::SYS_NICE));
-        assert!(some.what.contains("IPC_LOCK") && !some.what.contains("NICE"), "{some:?}");
-        assert!(rights(Some(CapabilitySet::empty())).why.contains("not seen"));
+        let both = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_NICE;
+        assert_eq!(rights(Some(both), None).level, Level::Ok);
+        let root = both | CapabilitySet::SYS_RESOURCE;
+        assert_eq!(rights(Some(root), Some(8 << 20)).level, Level::Ok);
+        let some = rights(Some(both), Some(8 << 20));
+        assert!(some.what.contains("MEMLOCK") && !some.what.contains("NICE"), "{some:?}");
+        let some = rights(Some(CapabilitySet::NET_ADMIN), None);
+        assert!(some.what.contains("NICE") && !some.what.contains("MEMLOCK"), "{some:?}");
+        assert!(rights(Some(CapabilitySet::empty()), None).why.contains("not seen"));
     }
 
     #[test]

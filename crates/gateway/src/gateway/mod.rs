@@ -42,7 +42,7 @@ use crate::passing;
 use crate::rules::cgroup::Found;
 use crate::rules::{Moment, Rule};
 use crate::segments::SegmentSizes;
-use crate::sys::{self, Query};
+use crate::sys::{self, MlockAllFlags, Query};
 use crate::vitals::Board;
 use crate::words;
 use lane::Lane;
@@ -233,7 +233,8 @@ impl Gateway {
             None => Lock::take(&settings.control_dir, &settings.interface)?,
         };
         if settings.tuning.lock_memory {
-            sys::lock_memory().map_err(|e| Error::system("locking memory (mlockall)", e))?;
+            sys::lock_memory(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
+                .map_err(|e| Error::system("locking memory (mlockall)", e))?;
         }
         let marks = marks::choose(settings.mark_bits)?;
         let segments =

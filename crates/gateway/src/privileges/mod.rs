@@ -1,18 +1,24 @@
 //! Privileges of the processes once they are set up.
 //!
 //! ```text
-//! at start, all processes    only NET_ADMIN, SYS_NICE and IPC_LOCK; nothing regains more by exec
+//! at start, all processes    only NET_ADMIN and SYS_NICE; nothing regains more by exec; system calls:
+//!                            those of the whole family, so no program is started
+//! guard                      only NET_ADMIN; no files; a dozen system calls
 //! when all is set up:
 //!   control thread           files: the configuration read, locks and sockets written, /proc read;
-//!                            system calls: those listed, so no program is started
+//!                            system calls: those listed, so no process either
 //!   data path's threads      only NET_ADMIN; no files; system calls: those listed
 //! ```
+//!
+//! No process inherits locked memory, so guard and daemon lock their own, without IPC_LOCK: the start
+//! lifts the limit of what may be locked. Where it must not, the supervisor keeps IPC_LOCK for those
+//! that it starts; a guard gives it up once it is locked, a daemon unless it is to stay locked, since
+//! with a limit later mappings would fail.
 //!
 //! Three mechanisms of the kernel: capabilities(7), landlock(7), seccomp(2). All hold for a thread
 //! and those that it starts. A call that is not listed fails with EPERM: a process that is killed
 //! for a call that a newer libc makes would be a cut line. What a kernel lacks is gone without, and
-//! said. The guard and the supervisor keep what the start leaves them: one must act whatever
-//! happens, the other start daemons that may set up anew.
+//! said. The supervisor keeps what the start leaves it: it starts daemons that set up anew.
 
 use std::io;
 use std::path::Path;
@@ -23,49 +29,74 @@ use landlock::{
 };
 use rustix::thread::{capabilities, set_capabilities, set_no_new_privs, CapabilitySet};
 
+use crate::sys;
+use syscalls::{allow as confine_calls, CONTROL, FAMILY, GUARD, THREAD};
+
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod syscalls;
 
-/// Netfilter; threads under SCHED_FIFO; mlockall.
-const AT_START: CapabilitySet =
-    CapabilitySet::NET_ADMIN.union(CapabilitySet::SYS_NICE).union(CapabilitySet::IPC_LOCK);
+/// Filters for other processors are made by nobody.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+mod syscalls {
+    pub(super) const THREAD: &[i64] = &[];
+    pub(super) const CONTROL: &[i64] = &[];
+    pub(super) const FAMILY: &[i64] = &[];
+    pub(super) const GUARD: &[i64] = &[];
+
+    pub(super) fn allow(_: &[&[i64]]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Netfilter; threads under SCHED_FIFO.
+const AT_START: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::SYS_NICE);
 /// Verdicts are netfilter's business.
 const DATA_PATH: CapabilitySet = CapabilitySet::NET_ADMIN;
 
 /// Gives up, for the calling thread and all processes to come, what no part of a daemon needs.
+///
+/// # Errors
+/// Capabilities or programs to come cannot be given up. What the kernel lacks to confine system
+/// calls is no error: the control thread tells the same.
 pub(crate) fn at_start() -> io::Result<()> {
-    keep(AT_START)?;
-    Ok(set_no_new_privs(true)?)
+    let lifted = sys::lift_lock_limit();
+    keep(if lifted { AT_START } else { AT_START | CapabilitySet::IPC_LOCK })?;
+    let _ = confine_calls(&[THREAD, CONTROL, FAMILY]);
+    Ok(())
+}
+
+/// Confines the calling process, the guard; it has set itself up.
+pub(crate) fn confine_guard() -> Vec<String> {
+    confined([keep_said(DATA_PATH), confine_files(&[], &[]), confine_calls(&[GUARD])])
 }
 
 /// Confines the calling thread, which answers the control sockets, and the threads that it starts:
-/// files below `read` may be read, and below `write` made, written and removed. Says what the
-/// kernel could not do.
-pub(crate) fn confine_control(read: &[&Path], write: &[&Path]) -> Vec<String> {
-    let files = confine_files(read, write);
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
-    let calls = syscalls::allow(&[syscalls::THREAD, syscalls::CONTROL]);
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-    let calls = Ok(());
-    [files, calls].into_iter().filter_map(Result::err).collect()
+/// files below `read` may be read, and below `write` made, written and removed. `is_locked`: memory
+/// is to stay locked. Says what the kernel could not do.
+pub(crate) fn confine_control(read: &[&Path], write: &[&Path], is_locked: bool) -> Vec<String> {
+    let limited = sys::lock_limit().is_ok_and(|limit| limit.is_some());
+    let capabilities =
+        if is_locked && limited { AT_START | CapabilitySet::IPC_LOCK } else { AT_START };
+    confined([
+        keep_said(capabilities),
+        confine_files(read, write),
+        confine_calls(&[THREAD, CONTROL]),
+    ])
 }
 
 /// Confines the calling thread, which is one of the data path.
 pub(crate) fn confine_data_path() -> Vec<String> {
-    let capabilities = keep(DATA_PATH).and_then(|()| Ok(set_no_new_privs(true)?));
-    let capabilities = capabilities.map_err(|e| format!("capabilities are kept: {e}"));
-    let files = confine_files(&[], &[]);
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
-    let calls = syscalls::allow(&[syscalls::THREAD]);
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-    let calls = Ok(());
-    [capabilities, files, calls].into_iter().filter_map(Result::err).collect()
+    confined([keep_said(DATA_PATH), confine_files(&[], &[]), confine_calls(&[THREAD])])
+}
+
+/// What could not be done, in words.
+fn confined(results: [Result<(), String>; 3]) -> Vec<String> {
+    results.into_iter().filter_map(Result::err).collect()
 }
 
 /// Gives up what a link does not need once its sockets are open: threads under SCHED_FIFO are left.
 pub(crate) fn keep_for_link() -> io::Result<()> {
-    keep(CapabilitySet::SYS_NICE)?;
-    Ok(set_no_new_privs(true)?)
+    keep(CapabilitySet::SYS_NICE)
 }
 
 /// Gives up all capabilities of the calling thread and those that it will start: for what only asks
@@ -74,18 +105,21 @@ pub(crate) fn keep_for_link() -> io::Result<()> {
 /// # Errors
 /// A system call failed.
 pub fn give_up_privileges() -> Result<(), crate::Error> {
-    keep(CapabilitySet::empty())
-        .and_then(|()| Ok(set_no_new_privs(true)?))
-        .map_err(|e| crate::Error::system("giving up capabilities", e))
+    keep(CapabilitySet::empty()).map_err(|e| crate::Error::system("giving up capabilities", e))
 }
 
-/// Keeps those of `wanted` that the thread has, and no others.
+/// Keeps those of `wanted` that the thread has, and no others, whatever it executes.
 fn keep(wanted: CapabilitySet) -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.permitted &= wanted;
     sets.effective = sets.permitted;
     sets.inheritable = CapabilitySet::empty();
-    Ok(set_capabilities(None, sets)?)
+    set_capabilities(None, sets)?;
+    Ok(set_no_new_privs(true)?)
+}
+
+fn keep_said(wanted: CapabilitySet) -> Result<(), String> {
+    keep(wanted).map_err(|e| format!("capabilities are kept: {e}"))
 }
 
 /// Files below `read` may be read, below `write` also made and removed; nothing else is opened.
@@ -145,7 +179,7 @@ mod tests {
         fs::write(place.join("secret"), "secret").unwrap();
         assert!(File::open(place.join("secret")).is_ok() && Command::new("true").status().is_ok());
         confined(|| {
-            let missing = confine_control(&[&settings, Path::new("/proc")], &[&run]);
+            let missing = confine_control(&[&settings, Path::new("/proc")], &[&run], false);
             assert_eq!(missing, [""; 0]);
             // What an attacker would want.
             assert!(is_denied(Command::new("true").status()));
@@ -189,12 +223,36 @@ mod tests {
     }
 
     #[test]
-    fn only_three_capabilities_are_left_at_start() {
+    fn few_capabilities_are_left_at_start_and_no_program() {
         confined(|| {
             at_start().unwrap();
             let sets = capabilities(None).unwrap();
-            assert!((sets.permitted - AT_START).is_empty() && sets.inheritable.is_empty());
+            let most = match sys::lock_limit().unwrap() {
+                None => AT_START,
+                Some(_) => AT_START | CapabilitySet::IPC_LOCK,
+            };
+            assert!((sets.permitted - most).is_empty() && sets.inheritable.is_empty());
             assert!(rustix::thread::no_new_privs().unwrap());
+            assert!(is_denied(Command::new("true").status()));
+            assert!(is_denied(UdpSocket::bind("127.0.0.1:0")));
+            // Other calls than those of a daemon that sets up anew.
+            Socket::open().unwrap();
+            assert!(is_denied(std::os::unix::fs::chroot("/")));
         });
+    }
+
+    #[test]
+    fn the_guard_has_neither_files_nor_sockets_nor_threads() {
+        let (guarded, line) = crate::guard::line().unwrap();
+        confined(|| {
+            assert_eq!(confine_guard(), [""; 0]);
+            assert!(is_denied(File::open("/proc/self/status")));
+            assert!(Socket::open().is_err());
+            assert!(thread::Builder::new().spawn(|| ()).is_err());
+            assert!(is_denied(Command::new("true").status()));
+            assert!(is_denied(UdpSocket::bind("127.0.0.1:0")));
+            sys::send(&line, b"?").unwrap();
+        });
+        assert!(guarded.asks());
     }
 }

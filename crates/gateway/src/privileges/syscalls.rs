@@ -121,6 +121,43 @@ pub(super) const CONTROL: &[i64] = &[
     SYS_readlink,
 ];
 
+/// System calls of a family beside those of its threads: each process is another's child.
+pub(super) const FAMILY: &[i64] = &[
+    SYS_wait4,
+    SYS_waitid,
+    SYS_kill,
+    SYS_pidfd_open,
+    SYS_pidfd_send_signal,
+    SYS_socketpair,
+    // musl's fork(2).
+    SYS_set_tid_address,
+    #[cfg(target_arch = "x86_64")]
+    SYS_fork,
+];
+
+/// System calls of the guard: it is told, looks, lets pass, kills, and ends.
+pub(super) const GUARD: &[i64] = &[
+    SYS_ppoll,
+    SYS_recvmsg,
+    SYS_sendmsg,
+    SYS_sendto,
+    SYS_close,
+    SYS_pidfd_send_signal,
+    SYS_clock_gettime,
+    SYS_restart_syscall,
+    // Its end, be it a panic's.
+    SYS_write,
+    SYS_writev,
+    SYS_futex,
+    SYS_munmap,
+    SYS_madvise,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_sigaltstack,
+    SYS_exit,
+    SYS_exit_group,
+];
+
 /// Families of sockets: netfilter; clients, and questions about interfaces.
 const FAMILIES: [u64; 2] = [AF_NETLINK as u64, AF_UNIX as u64];
 /// Questions about interfaces, non-blocking sockets, and whether something is a terminal.
@@ -136,6 +173,15 @@ const QUESTIONS: [u64; 8] = [
     TCGETS as u64,
 ];
 
+/// Flags of clone(2) that put what is made into a namespace of its own.
+const NAMESPACES: u64 = (CLONE_NEWNS
+    | CLONE_NEWCGROUP
+    | CLONE_NEWUTS
+    | CLONE_NEWIPC
+    | CLONE_NEWUSER
+    | CLONE_NEWPID
+    | CLONE_NEWNET) as u64;
+
 /// Allows the calling thread and its later children no other calls than those of `lists`.
 pub(super) fn allow(lists: &[&[i64]]) -> Result<(), String> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
@@ -146,15 +192,19 @@ pub(super) fn allow(lists: &[&[i64]]) -> Result<(), String> {
             let condition = SeccompCondition::new(number, SeccompCmpArgLen::Dword, equal, value)?;
             SeccompRule::new(vec![condition])
         };
-        let thread = CLONE_THREAD as u64;
-        let masked = SeccompCmpOp::MaskedEq(thread);
-        let thread = SeccompCondition::new(0, SeccompCmpArgLen::Dword, masked, thread)
+        // Processes for the family, threads for the others, in no new namespace for anybody.
+        let (mask, wanted) = match lists.contains(&FAMILY) {
+            true => (NAMESPACES, 0),
+            false => (CLONE_THREAD as u64, CLONE_THREAD as u64),
+        };
+        let masked = SeccompCmpOp::MaskedEq(mask);
+        let copies = SeccompCondition::new(0, SeccompCmpArgLen::Dword, masked, wanted)
             .and_then(|condition| SeccompRule::new(vec![condition]));
         let families: Result<_, _> = FAMILIES.iter().map(|&family| argument(0, family)).collect();
         let questions: Result<_, _> = QUESTIONS.iter().map(|&code| argument(1, code)).collect();
         rules.insert(SYS_socket, families.map_err(said)?);
         rules.insert(SYS_ioctl, questions.map_err(said)?);
-        rules.insert(SYS_clone, vec![thread.map_err(said)?]);
+        rules.insert(SYS_clone, vec![copies.map_err(said)?]);
         rules.insert(SYS_clone3, Vec::new());
     }
     let refused = SeccompAction::Errno(EPERM as u32);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use simnel_gateway::control::{socket_path, Client};
 use simnel_gateway::daemon::MAX_CONNECTIONS;
 
+use crate::hangs::{family_where, kill};
 use crate::world::World;
 
 /// Clients that ask and never read, and such that never ask: others are answered all the same.
@@ -51,29 +52,72 @@ fn of_threads(pid: &str, key: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Supervisor, guard and daemon keep three capabilities; the daemon's threads are confined further.
+/// Supervisor, guard and daemon keep two capabilities and a filter, the guard and the daemon's data
+/// threads are confined further, and memory is locked all the same; so it is when the supervisor
+/// has started both again.
 pub fn privileges_are_given_up() {
-    let mut world = World::new();
-    world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
-    assert_eq!(world.client("wan0").show().unwrap().len(), 2);
-    let supervisor = world.daemon.as_ref().unwrap().id().to_string();
-    let children = format!("/proc/{supervisor}/task/{supervisor}/children");
-    let children = std::fs::read_to_string(children).unwrap();
+    for locked in [false, true] {
+        let mut world = World::new();
+        let file = world.control.with_extension("toml");
+        let text = format!(
+            "control_dir = \"{}\"\n[[interface]]\nname = \"wan0\"\ndownload = \"20mbit\"\n\
+             upload = \"8mbit\"\nlock_memory = {locked}\n",
+            world.control.display()
+        );
+        std::fs::write(&file, text).unwrap();
+        let mut command = world.daemon_command(&["file"], &world.control);
+        world.daemon = Some(command.env("GW_FILE", &file).spawn().unwrap());
+        let is_there = |guard| world.serves("wan0") && is_confined(guard);
+        let (daemon, guard) = family_where(&world, |(_, guard)| is_there(guard));
+        assert_confined(&world, (daemon, guard), locked);
+        kill(daemon, libc::SIGKILL);
+        let is_new = |(new, other)| new != daemon && other != guard && is_there(other);
+        let family = family_where(&world, is_new);
+        assert_confined(&world, family, locked);
+        world.stop();
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+/// True once the guard has filters of its own beside those of the family, which come last.
+fn is_confined(guard: i32) -> bool {
+    let (_, filters) = of_threads(&guard.to_string(), "Seccomp_filters").remove(0);
+    filters.parse::<u32>().unwrap() == 4
+}
+
+fn assert_confined(world: &World, (daemon, guard): (i32, i32), locked: bool) {
     const NET_ADMIN: u64 = 1 << 12;
-    const AT_START: u64 = NET_ADMIN | 1 << 14 | 1 << 23;
-    let (mut data_path, mut control) = (0, 0);
-    for pid in [supervisor.as_str()].into_iter().chain(children.split_whitespace()) {
-        for (name, value) in of_threads(pid, "CapPrm") {
+    const SYS_NICE: u64 = 1 << 23;
+    const IPC_LOCK: u64 = 1 << 14;
+    let supervisor = world.daemon.as_ref().unwrap().id() as i32;
+    let limits = std::fs::read_to_string(format!("/proc/{supervisor}/limits")).unwrap();
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
+    // Where the limit could not be lifted, whoever is to lock memory, or starts such, needs more.
+    let to_lock = if limit.unwrap().trim().starts_with("unlimited") { 0 } else { IPC_LOCK };
+    let mut data_path = 0;
+    for process in [supervisor, daemon, guard] {
+        let pid = process.to_string();
+        for (name, value) in of_threads(&pid, "CapPrm") {
             let capabilities = u64::from_str_radix(&value, 16).unwrap();
             let threads = name.starts_with("simnel-up") || name.starts_with("simnel-down");
             data_path += usize::from(threads);
-            let most = if threads { NET_ADMIN } else { AT_START };
+            let most = match () {
+                () if threads || process == guard => NET_ADMIN,
+                () if process == daemon && !locked => NET_ADMIN | SYS_NICE,
+                () => NET_ADMIN | SYS_NICE | to_lock,
+            };
             assert_eq!(capabilities & !most, 0, "{pid} {name}: {value}");
         }
-        assert!(of_threads(pid, "NoNewPrivs").iter().all(|(_, value)| value == "1"));
-        let filtered = of_threads(pid, "Seccomp");
-        control += filtered.iter().filter(|(_, value)| value == "2").count();
+        for (key, expected) in [("NoNewPrivs", "1"), ("Seccomp", "2")] {
+            for (name, value) in of_threads(&pid, key) {
+                assert_eq!(value, expected, "{key} of {pid} {name}");
+            }
+        }
     }
-    assert_eq!((data_path, control), (2, 3), "threads of the data path; threads with a filter");
-    world.stop();
+    assert_eq!(data_path, 2, "threads of the data path");
+    for (process, expected) in [(daemon, locked), (guard, true)] {
+        let (_, locked) = of_threads(&process.to_string(), "VmLck").remove(0);
+        let kilobytes: u64 = locked.trim_end_matches(" kB").parse().unwrap();
+        assert_eq!(kilobytes > 1_000, expected, "{process} has locked {locked}");
+    }
 }

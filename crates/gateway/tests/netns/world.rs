@@ -196,6 +196,12 @@ impl World {
         assert!(self.reap().success());
     }
 
+    /// True if somebody answers for the interface.
+    pub fn serves(&self, interface: &str) -> bool {
+        let client = simnel_gateway::control::Client::connect(&self.control, interface);
+        client.and_then(|mut client| client.show()).is_ok()
+    }
+
     pub fn client(&self, interface: &str) -> simnel_gateway::control::Client {
         simnel_gateway::control::Client::connect(&self.control, interface).unwrap()
     }
