@@ -190,10 +190,11 @@ impl Daemon {
             None => {}
         }
         warnings.extend_from_slice(gateway.warnings());
+        let (presence, tables) = Presence::new(&interface, gateway.queues(), sys::now());
+        warnings.extend(tables);
+        self.presences.retain(|earlier| earlier.interface() != interface);
+        self.presences.push(presence);
         self.served.push(gateway);
-        let offloads = crate::offload::warnings(&interface);
-        warnings.extend_from_slice(&offloads);
-        self.presences.push(Presence::new(&interface, offloads, sys::now()));
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface.clone()));
         if was_open {
@@ -312,10 +313,10 @@ impl Daemon {
         };
         self.presences.retain(served);
         for mut presence in std::mem::take(&mut self.presences) {
-            for change in presence.look() {
+            for change in presence.look(now) {
                 self.follow(presence.interface(), change);
             }
-            presence.new_offloads(now).into_iter().for_each(|warning| self.warn(warning));
+            presence.new_in_tables(now).into_iter().for_each(|warning| self.warn(warning));
             self.presences.push(presence);
         }
         let mut errors = Vec::new();

@@ -41,6 +41,7 @@ mod direction;
 mod driver;
 mod error;
 pub mod flows;
+mod foreign;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gateway;

@@ -334,6 +334,11 @@ impl Gateway {
         self.watch.slot
     }
 
+    /// Numbers of its kernel queues.
+    pub(crate) fn queues(&self) -> Vec<u16> {
+        self.lanes.iter().map(|lane| lane.queue).collect()
+    }
+
     /// Gives the guard what it needs to let this interface's traffic pass.
     pub(crate) fn be_guarded(&self, guard: &Guarded) -> io::Result<()> {
         let Some(table) = &self.table else { return Ok(()) };

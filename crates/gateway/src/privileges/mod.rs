@@ -1,8 +1,8 @@
 //! Privileges of the processes once they are set up.
 //!
 //! ```text
-//! at start, all processes    only NET_ADMIN and SYS_NICE; nothing regains more by exec; system calls:
-//!                            those of the whole family, so no program is started
+//! at start, all processes    only NET_ADMIN and SYS_NICE; nothing regains more by exec; system
+//!                            calls: those of the whole family, so no program is started
 //! guard                      only NET_ADMIN; no files; a dozen system calls
 //! when all is set up:
 //!   control thread           files: the configuration read, locks and sockets written, /proc read;
@@ -10,10 +10,10 @@
 //!   data path's threads      only NET_ADMIN; no files; system calls: those listed
 //! ```
 //!
-//! No process inherits locked memory, so guard and daemon lock their own, without IPC_LOCK: the start
-//! lifts the limit of what may be locked. Where it must not, the supervisor keeps IPC_LOCK for those
-//! that it starts; a guard gives it up once it is locked, a daemon unless it is to stay locked, since
-//! with a limit later mappings would fail.
+//! No process inherits locked memory, so guard and daemon lock their own, without IPC_LOCK: the
+//! start lifts the limit of what may be locked. Where it must not, the supervisor keeps IPC_LOCK
+//! for those that it starts; a guard gives it up once it is locked, a daemon unless it is to stay
+//! locked, since with a limit later mappings would fail.
 //!
 //! Three mechanisms of the kernel: capabilities(7), landlock(7), seccomp(2). All hold for a thread
 //! and those that it starts. A call that is not listed fails with EPERM: a process that is killed
@@ -89,7 +89,7 @@ pub(crate) fn confine_data_path() -> Vec<String> {
     confined([keep_said(DATA_PATH), confine_files(&[], &[]), confine_calls(&[THREAD])])
 }
 
-/// What could not be done, in words.
+/// Reasons of those that could not be done.
 fn confined(results: [Result<(), String>; 3]) -> Vec<String> {
     results.into_iter().filter_map(Result::err).collect()
 }

@@ -52,6 +52,12 @@ pub const TOGETHER: &[Case] = &[
         "what_others_do_to_an_interface_is_followed",
         others::what_others_do_to_an_interface_is_followed,
     ),
+    ("addresses_and_default_routes_are_told", others::addresses_and_default_routes_are_told),
+    (
+        "other_users_of_our_queue_numbers_are_seen",
+        others::other_users_of_our_queue_numbers_are_seen,
+    ),
+    ("firewalls_may_reload", others::firewalls_may_reload),
     ("mark_bits_that_others_use_are_left_alone", marks::mark_bits_that_others_use_are_left_alone),
 ];
 

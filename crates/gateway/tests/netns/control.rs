@@ -67,7 +67,7 @@ pub fn privileges_are_given_up() {
         std::fs::write(&file, text).unwrap();
         let mut command = world.daemon_command(&["file"], &world.control);
         world.daemon = Some(command.env("GW_FILE", &file).spawn().unwrap());
-        let is_there = |guard| world.serves("wan0") && is_confined(guard);
+        let is_there = |guard| world.serves("wan0") && is_confined(&world, guard);
         let (daemon, guard) = family_where(&world, |(_, guard)| is_there(guard));
         assert_confined(&world, (daemon, guard), locked);
         kill(daemon, libc::SIGKILL);
@@ -79,10 +79,14 @@ pub fn privileges_are_given_up() {
     }
 }
 
-/// True once the guard has filters of its own beside those of the family, which come last.
-fn is_confined(guard: i32) -> bool {
-    let (_, filters) = of_threads(&guard.to_string(), "Seccomp_filters").remove(0);
-    filters.parse::<u32>().unwrap() == 4
+/// True once the guard has filters of its own, its last act, beside those of the family.
+fn is_confined(world: &World, guard: i32) -> bool {
+    let supervisor = world.daemon.as_ref().unwrap().id() as i32;
+    let [of_family, all] = [supervisor, guard].map(|process| {
+        let (_, filters) = of_threads(&process.to_string(), "Seccomp_filters").remove(0);
+        filters.parse::<u32>().unwrap()
+    });
+    all == of_family + 2
 }
 
 fn assert_confined(world: &World, (daemon, guard): (i32, i32), locked: bool) {

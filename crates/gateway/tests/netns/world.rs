@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -160,6 +161,24 @@ impl World {
         self.daemon = Some(child);
     }
 
+    /// The same, and what the daemon says is kept.
+    pub fn start_heard(&mut self, interfaces: &[&str]) -> Said {
+        let mut command = self.daemon_command(interfaces, &self.control.clone());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let said = Said::default();
+        let (mut errors, heard) = (child.stderr.take().unwrap(), said.clone());
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = io::Read::read(&mut errors, &mut buffer) {
+                heard.0.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..n]));
+            }
+        });
+        self.daemon = Some(child);
+        let interface = interfaces[0].split(['=', ' ']).next().unwrap();
+        said.wait_for(&format!("{interface}: up"));
+        said
+    }
+
     pub fn daemon_command(&self, interfaces: &[&str], control: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
         command
@@ -204,6 +223,27 @@ impl World {
 
     pub fn client(&self, interface: &str) -> simnel_gateway::control::Client {
         simnel_gateway::control::Client::connect(&self.control, interface).unwrap()
+    }
+}
+
+/// Words of a daemon.
+#[derive(Clone, Default)]
+pub struct Said(Arc<Mutex<String>>);
+
+impl Said {
+    /// How often it has said so.
+    pub fn count(&self, text: &str) -> usize {
+        self.0.lock().unwrap().matches(text).count()
+    }
+
+    pub fn wait_for(&self, text: &str) {
+        let start = Instant::now();
+        while self.count(text) == 0 {
+            let all = self.0.lock().unwrap();
+            assert!(start.elapsed() < Duration::from_secs(30), "not `{text}`, but: {all}");
+            drop(all);
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 

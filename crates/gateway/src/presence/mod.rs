@@ -2,20 +2,30 @@
 //!
 //! Our rules go by the interface's name. Where it is taken down, deleted and made again, they stand
 //! and work as soon as it is back; where it gets another name, traffic passes by them, and that
-//! must be told. A changed MTU changes quanta and limits: the disciplines follow. Tables of others
-//! come and go (ours can be removed by nobody else): a flowtable among them may lead packets past
-//! us from then on.
+//! must be told. A changed MTU changes quanta and limits: the disciplines follow. Nothing of ours
+//! goes by the interface's addresses, but connections do, so other ones are told. A default route
+//! that leaves by another interface takes the traffic along. Tables of others come and go (ours can
+//! be removed by nobody else): a flowtable among them may lead packets past us from then on, and a
+//! rule that queues may bring us what is not ours.
+
+mod addresses;
+mod ways;
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use simnel_core::{Span, Time};
 
+use crate::foreign;
 use crate::offload;
+use crate::routes;
 use crate::sys::{self, Query};
 
-/// Time between looks for flowtables, each of which asks for all of them.
-const OFFLOADS_EACH: Span = Span::from_secs(10);
+/// Time between looks at others' tables, each of which asks for all of them.
+const TABLES_EACH: Span = Span::from_secs(10);
+/// Of the time, looks at routes take one part in so many: a table of them may be long.
+const ROUTES_SHARE: u64 = 200;
 
 /// An interface as last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +62,30 @@ pub enum Change {
     Up,
     /// Longest packet in bytes, without link header.
     Mtu(u32),
+    /// Its addresses, but for those of the link alone and those that are temporary.
+    Addresses(Vec<IpAddr>),
+    /// The default route leaves by another interface.
+    Elsewhere {
+        /// The versions of IP that this is about.
+        versions: Vec<Version>,
+        /// That interface.
+        by: String,
+    },
+    /// The default route of these versions leaves by it again.
+    Leads(Vec<Version>),
+}
+
+/// A version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Version {
+    /// IPv4.
+    IPv4,
+    /// IPv6.
+    IPv6,
+}
+
+fn named(versions: &[Version]) -> String {
+    versions.iter().map(|version| format!("{version:?}")).collect::<Vec<_>>().join(" and ")
 }
 
 impl fmt::Display for Change {
@@ -67,6 +101,20 @@ impl fmt::Display for Change {
             Change::Down => f.write_str("down: nothing passes until it is set up"),
             Change::Up => f.write_str("set up again"),
             Change::Mtu(mtu) => write!(f, "MTU is {mtu} now; the disciplines follow"),
+            Change::Addresses(now) if now.is_empty() => f.write_str("without an address now"),
+            Change::Addresses(now) => {
+                let now: Vec<String> = now.iter().map(IpAddr::to_string).collect();
+                write!(f, "addresses are {} now; shaping goes by the interface", now.join(", "))
+            }
+            Change::Elsewhere { versions, by } => write!(
+                f,
+                "no longer the way to the Internet: the default route of {} is by {by} now, \
+                 whose traffic passes unshaped unless {by} is managed too",
+                named(versions)
+            ),
+            Change::Leads(versions) => {
+                write!(f, "the way to the Internet again (default route of {})", named(versions))
+            }
         }
     }
 }
@@ -75,23 +123,36 @@ impl fmt::Display for Change {
 pub(crate) struct Presence {
     interface: String,
     state: State,
+    addresses: Vec<IpAddr>,
+    /// As last seen while the interface was up.
+    ways: ways::Seen,
+    next_ways: Time,
     /// Why nothing passes, or passes by us.
     trouble: Option<Change>,
-    offloads: Vec<String>,
-    next_offloads: Time,
+    /// Kernel queues that are ours.
+    queues: Vec<u16>,
+    /// Warnings about others' tables that were given.
+    tables: Vec<String>,
+    next_tables: Time,
 }
 
 impl Presence {
-    /// Begins with what is there now; warnings about `offloads` were given.
-    pub(crate) fn new(interface: &str, offloads: Vec<String>, now: Time) -> Presence {
+    /// Begins with what is there now, others' tables included, which the second value is about.
+    pub(crate) fn new(interface: &str, queues: Vec<u16>, now: Time) -> (Presence, Vec<String>) {
         let state = State::of(interface);
-        Presence {
+        let tables = tables(interface, &queues);
+        let presence = Presence {
             interface: interface.to_owned(),
             state,
+            addresses: addresses_of(state).unwrap_or_default(),
+            ways: ways::Seen::new(interface, ways_now()),
+            next_ways: now,
             trouble: trouble(state, &[], None),
-            offloads,
-            next_offloads: now + OFFLOADS_EACH,
-        }
+            queues,
+            tables: tables.clone(),
+            next_tables: now + TABLES_EACH,
+        };
+        (presence, tables)
     }
 
     pub(crate) fn interface(&self) -> &str {
@@ -99,12 +160,36 @@ impl Presence {
     }
 
     /// Changes since the last look.
-    pub(crate) fn look(&mut self) -> Vec<Change> {
+    pub(crate) fn look(&mut self, now: Time) -> Vec<Change> {
         let state = State::of(&self.interface);
-        let changes = changes(self.state, state, sys::interface_name);
+        let mut changes = changes(self.state, state, sys::interface_name);
         self.state = state;
-        self.trouble = trouble(state, &changes, self.trouble.take());
+        if let State::There { is_up: true, .. } = state {
+            changes.extend(self.look_at_addresses());
+            changes.extend(self.look_at_routes(now));
+        }
+        let elsewhere = self.ways.elsewhere(&self.interface);
+        self.trouble = trouble(state, &changes, self.trouble.take()).or(elsewhere);
         changes
+    }
+
+    fn look_at_addresses(&mut self) -> Option<Change> {
+        let addresses = addresses_of(self.state)?;
+        (self.addresses != addresses).then(|| {
+            self.addresses.clone_from(&addresses);
+            Change::Addresses(addresses)
+        })
+    }
+
+    fn look_at_routes(&mut self, now: Time) -> Vec<Change> {
+        if now < self.next_ways {
+            return Vec::new();
+        }
+        let start = sys::now();
+        let ways = ways_now();
+        let taken = sys::now().since(start);
+        self.next_ways = now + Span(taken.0.saturating_mul(ROUTES_SHARE));
+        self.ways.look(&self.interface, ways)
     }
 
     /// The change for the worse that lasts.
@@ -112,15 +197,36 @@ impl Presence {
         self.trouble.as_ref()
     }
 
-    /// Warnings about new ways past us.
-    pub(crate) fn new_offloads(&mut self, now: Time) -> Vec<String> {
-        if now < self.next_offloads || self.state == State::Absent {
+    /// Warnings about new ways past us, and new ones to us.
+    pub(crate) fn new_in_tables(&mut self, now: Time) -> Vec<String> {
+        if now < self.next_tables || self.state == State::Absent {
             return Vec::new();
         }
-        self.next_offloads = now + OFFLOADS_EACH;
-        let before = std::mem::replace(&mut self.offloads, offload::warnings(&self.interface));
-        self.offloads.iter().filter(|warning| !before.contains(warning)).cloned().collect()
+        self.next_tables = now + TABLES_EACH;
+        let tables = tables(&self.interface, &self.queues);
+        let before = std::mem::replace(&mut self.tables, tables);
+        self.tables.iter().filter(|warning| !before.contains(warning)).cloned().collect()
     }
+}
+
+/// Interfaces that the default routes leave by.
+fn ways_now() -> ways::Ways {
+    routes::preferred().map(|names| names.into_iter().next())
+}
+
+/// Addresses of an interface that is there; None if that cannot be found out.
+fn addresses_of(state: State) -> Option<Vec<IpAddr>> {
+    match state {
+        State::There { index, .. } => addresses::of(index).ok(),
+        State::Absent => None,
+    }
+}
+
+/// Warnings about tables of others: ways past us, and to us.
+fn tables(interface: &str, queues: &[u16]) -> Vec<String> {
+    let mut warnings = offload::warnings(interface);
+    warnings.extend(foreign::warnings(interface, queues));
+    warnings
 }
 
 /// The change for the worse that lasts, after `changes` to the present state.
