@@ -56,7 +56,7 @@ mod round_trips;
 #[cfg(test)]
 mod tests;
 
-use law::{Evidence, Law};
+use law::{Evidence, History, Law};
 pub use law::{Limits, Phase, Reason, Seen};
 use paths::Paths;
 pub use paths::{MOST_ACTIVE, MOST_REFLECTORS};
@@ -208,8 +208,8 @@ impl Controller {
             }
         }
         // A delay of one's own is proof enough; one of both is anybody's.
-        let guilty = if coming.is_some() { Law::was_loaded } else { Law::may_be_guilty };
-        let mut accused = self.laws.each_ref().map(|law| law.as_ref().is_some_and(guilty));
+        let guilty = if coming.is_some() { History::was_loaded } else { History::may_be_guilty };
+        let mut accused = self.histories().map(|history| history.is_some_and(guilty));
         // A line that is busy delivers evenly, and what it did before. A download that gets less
         // may only wait for its acknowledgements, in the upload's queue: that is drained first.
         if let ([true, true], [Some(up), Some(down)], None) = (accused, &self.laws, coming) {
@@ -220,8 +220,8 @@ impl Controller {
         }
         // Nor does it matter then what speaks for the other.
         let in_vain = self.laws.each_ref().map(|law| law.as_ref().is_some_and(Law::drains_in_vain));
-        for (which, law) in self.laws.iter().enumerate() {
-            accused[which] |= in_vain[1 - which] && law.as_ref().is_some_and(Law::was_loaded);
+        for (which, history) in self.histories().into_iter().enumerate() {
+            accused[which] |= in_vain[1 - which] && history.is_some_and(History::was_loaded);
         }
         let high = self.delay.is_some_and(|delay| delay >= LOW);
         let explained = self.laws.iter().flatten().any(Law::is_draining) || accused != [false; 2];
@@ -242,11 +242,11 @@ impl Controller {
         }
         // What is neither's is the route's.
         let mut laws = self.laws.iter().flatten();
-        let grows = laws.clone().any(Law::sees_growth);
+        let grows = laws.clone().any(|law| law.history().sees_growth());
         shifted |= self.delay.is_some_and(|delay| delay >= SLIGHT)
             && !grows
-            && laws.clone().any(|law| law.was_loaded() && law.is_acquitted())
-            && laws.all(|law| law.sees_little() || law.is_acquitted());
+            && laws.clone().any(|law| law.history().was_loaded() && law.is_acquitted())
+            && laws.all(|law| law.history().sees_little() || law.is_acquitted());
         if shifted {
             self.unexplained = None;
             self.shifts = self.shifts.saturating_add(1);
@@ -258,6 +258,10 @@ impl Controller {
         self.take_turns(now);
         let rates = self.laws.each_ref().map(|law| law.as_ref().map(Law::rate));
         Decision { rates, replaced }
+    }
+
+    fn histories(&self) -> [Option<&History>; 2] {
+        self.laws.each_ref().map(|law| law.as_ref().map(Law::history))
     }
 
     /// Only one direction searches at a time: whose delay would it be otherwise?

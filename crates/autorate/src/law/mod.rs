@@ -21,26 +21,18 @@
 
 use simnel_core::{Rate, Span, Time};
 
+use self::history::{part, part_span, ECHO, LOAD_MEMORY, STILL};
 use crate::{DRAIN, HIGH, INTERVAL, LOW, SLIGHT};
 
+mod history;
 mod shown;
 #[cfg(test)]
 mod tests;
 
-pub use shown::{Phase, Reason};
+pub(crate) use self::history::History;
+pub use self::history::Seen;
+pub use self::shown::{Phase, Reason};
 
-/// Intervals that are remembered.
-const HISTORY: usize = 16;
-/// Intervals over which an arrival rate is taken.
-const RECENT: usize = 3;
-/// Intervals over which the growth of a queue is taken.
-const GROWTH: usize = 5;
-/// Intervals over which a delay that stands still is no queue, if what passed did not stand still.
-const STILL: usize = 6;
-/// Intervals until what passed shows in the delay.
-const ECHO: usize = 2;
-/// RTTs that tell so.
-const VOTES: u32 = 4;
 /// Time until what was released at a new rate shows in the probes.
 const FEEDBACK: Span = Span::from_millis(200);
 /// Holds at a capacity: the first, and the longest.
@@ -56,15 +48,8 @@ const LAST_GAIN: u64 = 16;
 /// A delay that has come at once is watched for so long, if it does not grow: until it is known
 /// whether it stands still.
 const JUMP: Span = Span(INTERVAL.0 * (STILL + ECHO + 2) as u64);
-/// An ordinary full packet.
-const PACKET: u64 = 1514;
-/// Packets that wait at once after a pause and tell the line's capacity.
-const TRAIN: u64 = 16;
 /// Drains without success after which the delay is no queue's.
 const DRAINS: u8 = 2;
-/// A load that is gone for so long had no part in a delay.
-const LOAD_MEMORY: Span = Span::from_secs(1);
-
 /// The range of a direction's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -72,17 +57,6 @@ pub struct Limits {
     pub floor: Rate,
     /// Never above.
     pub ceiling: Rate,
-}
-
-/// A direction's queue in one interval, as its counters show it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// Bytes that came, dropped ones included.
-    pub arrived: u64,
-    /// Bytes released.
-    pub released: u64,
-    /// Bytes queued at the end.
-    pub backlog: u64,
 }
 
 /// The line as known at one tick.
@@ -95,17 +69,6 @@ pub(crate) struct Evidence {
     pub searches: bool,
     /// The other direction may be the cause too.
     pub unsure: bool,
-}
-
-/// An interval that is over.
-#[derive(Clone, Copy, Debug, Default)]
-struct Past {
-    seen: Seen,
-    span: Span,
-    rate: u64,
-    delay: Option<Span>,
-    /// RTTs that were heard.
-    votes: u32,
 }
 
 /// A drain under way.
@@ -128,17 +91,13 @@ struct Drain {
 /// One direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Law {
-    /// An upload: what is released is known, what the line delivers is not.
-    sends: bool,
     limits: Limits,
     rate: u64,
     known: Option<u64>,
     phase: Phase,
     drain: Option<Drain>,
-    past: [Past; HISTORY],
-    noted: Time,
+    history: History,
     changed: Time,
-    loaded: Option<Time>,
     /// When a delay was last seen not to be this direction's, and which.
     cleared: Option<(Time, Span)>,
     hold: Span,
@@ -157,16 +116,13 @@ impl Law {
         let limits = Limits { floor: Rate(floor), ceiling: Rate(ceiling) };
         let middle = (u128::from(floor) * u128::from(ceiling)).isqrt() as u64;
         Law {
-            sends,
             limits,
             rate: middle,
             known: None,
             phase: Phase::Rising,
             drain: None,
-            past: [Past::default(); HISTORY],
-            noted: now,
+            history: History::new(sends, now),
             changed: now,
-            loaded: None,
             cleared: None,
             hold: SHORT_HOLD,
             hold_until: now,
@@ -175,6 +131,10 @@ impl Law {
             jumped: None,
             reason: None,
         }
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     pub fn rate(&self) -> Rate {
@@ -199,7 +159,7 @@ impl Law {
 
     /// True if a drain has gone on for long enough to have shown an effect.
     pub fn has_tried(&self) -> bool {
-        self.drain.is_some_and(|drain| self.noted.since(drain.began) >= FEEDBACK + FEEDBACK)
+        self.drain.is_some_and(|drain| self.history.noted.since(drain.began) >= FEEDBACK + FEEDBACK)
     }
 
     /// True if a drain has shown that the delay is not this direction's.
@@ -210,13 +170,16 @@ impl Law {
     /// True if a drain has gone on for so long that it would have shown an effect, whatever it was
     /// that disturbed it.
     pub fn has_tried_for_long(&self) -> bool {
-        self.drain.is_some_and(|drain| self.noted.since(drain.began) >= (DRAIN + FEEDBACK) * 3)
+        self.drain
+            .is_some_and(|drain| self.history.noted.since(drain.began) >= (DRAIN + FEEDBACK) * 3)
     }
 
     /// True if it would try more than the capacity last seen.
     pub fn wants_to_search(&self) -> bool {
-        let over = self.phase == Phase::Holding && self.noted >= self.hold_until;
-        (over || self.phase == Phase::Rising) && self.wants_more() && self.rate >= self.near()
+        let over = self.phase == Phase::Holding && self.history.noted >= self.hold_until;
+        (over || self.phase == Phase::Rising)
+            && self.history.wants_more()
+            && self.rate >= self.near()
     }
 
     /// A little less than the capacity last seen; zero if none was.
@@ -226,189 +189,43 @@ impl Law {
 
     /// Takes note of an interval.
     pub fn note(&mut self, seen: &Seen, delay: Option<Span>, votes: u32, now: Time) {
-        let span = now.since(self.noted);
-        self.noted = now;
-        self.past.rotate_right(1);
-        self.past[0] = Past { seen: *seen, span, rate: self.rate, delay, votes };
-        if self.is_loaded() {
-            self.loaded = Some(now);
-        }
-        let [before, after] = [1, 0].map(|n| self.past[n].delay.unwrap_or(Span::ZERO));
+        self.history.note(seen, self.rate(), delay, votes, now);
+        let [before, after] = [1, 0].map(|n| self.history.delay(n));
         if before < LOW && after >= HIGH {
             self.jumped = Some((now, after));
         }
-        if let Some(delay) = delay.filter(|_| self.is_no_queue()) {
+        if let Some(delay) = delay.filter(|_| self.history.is_no_queue()) {
             self.cleared = Some((now, delay));
         }
     }
 
-    /// Bytes a second over the latest `n` intervals.
-    fn mean(&self, n: usize, bytes: fn(&Past) -> u64) -> u64 {
-        let past = &self.past[..n.min(HISTORY)];
-        let time: u64 = past.iter().map(|past| past.span.0).fold(0, u64::saturating_add);
-        let sum: u64 = past.iter().map(bytes).fold(0, u64::saturating_add);
-        rate(sum, Span(time))
-    }
-
-    fn arriving(&self) -> u64 {
-        self.mean(RECENT, |past| past.seen.arrived)
-    }
-
-    /// The rate that was set over the latest intervals.
-    fn set(&self) -> u64 {
-        let past = &self.past[..RECENT];
-        past.iter().map(|past| past.rate / RECENT as u64).sum()
-    }
-
-    /// True if the rate is used up.
-    pub fn is_loaded(&self) -> bool {
-        // A queue elsewhere makes TCP even, however much more it may send.
-        (self.is_even() && self.arriving() >= self.set() / 10)
-            || self.waits() == RECENT
-            || self.mean(RECENT, |past| past.seen.released) >= part(self.set(), 27, 32)
-    }
-
-    /// True if it was within the last second.
-    pub fn was_loaded(&self) -> bool {
-        self.loaded.is_some_and(|at| self.noted.since(at) < LOAD_MEMORY)
-    }
-
-    /// True if a download's packets arrive more slowly than the rate would allow, and none waits.
-    fn is_starved(&self) -> bool {
-        if self.sends {
-            return false;
-        }
-        self.waits() < RECENT && self.arriving() < part(self.set(), 31, 32)
-    }
-
-    /// Of the latest intervals, those that ended with packets waiting here.
-    fn waits(&self) -> usize {
-        self.past[..RECENT].iter().filter(|past| past.seen.backlog >= PACKET).count()
-    }
-
-    /// True if a download arrives as evenly as from a server that never idles, and none waits here:
-    /// the line is the bottleneck, and the arrival rate its capacity.
-    pub fn is_limited_by_line(&self) -> bool {
-        !self.sends && self.waits() < RECENT - 1 && self.is_even() && self.was_loaded()
-    }
-
-    /// True if, besides, the line's capacity is about what it was.
+    /// True if a download is limited by the line, whose capacity is about what it was.
     pub fn confirms(&self) -> bool {
         let known = self.known.unwrap_or(0);
-        self.is_limited_by_line() && self.arriving() >= part(known, 31, 32)
-    }
-
-    /// True if the rate is about what limits the load, so that more would be used.
-    fn wants_more(&self) -> bool {
-        self.waits() >= RECENT - 1 || self.arriving() >= part(self.set(), 7, 8)
-    }
-
-    /// True if packets arrive as evenly as a server that never idles sends them.
-    fn is_even(&self) -> bool {
-        let rates = self.past[..RECENT].iter().map(|past| rate(past.seen.arrived, past.span));
-        let (low, high) = rates.fold((u64::MAX, 0), |(l, h), rate| (rate.min(l), rate.max(h)));
-        // Two packets more or less may fall into an interval.
-        let packets = rate(2 * PACKET, self.past[0].span);
-        high.saturating_sub(low) <= high / 16 + packets
-    }
-
-    /// True if a queue elsewhere may be this direction's.
-    pub fn may_be_guilty(&self) -> bool {
-        let arriving = self.arriving();
-        if self.sends {
-            return self.was_loaded();
-        }
-        // At exactly the set rate, with packets waiting here, the line has nothing queued. What
-        // comes faster for long may be all that the line can carry.
-        let set = self.mean(HISTORY, |past| part(past.rate, past.span.0, 1_000_000_000));
-        let long = self.mean(HISTORY, |past| past.seen.arrived) > part(set, 129, 128);
-        let flood = long || arriving > part(self.set(), 17, 16);
-        arriving >= self.set() / 10 && (self.is_starved() || self.is_limited_by_line() || flood)
-    }
-
-    /// True if the delay is more than a moment ago: no route's is.
-    pub fn sees_growth(&self) -> bool {
-        let [new, old] = [0, STILL].map(|n| self.past[n].delay.unwrap_or(Span::ZERO));
-        old >= LOW && new > old + SLIGHT
-    }
-
-    /// True if there is hardly any delay that could be this direction's.
-    pub fn sees_little(&self) -> bool {
-        self.past[0].delay.is_none_or(|delay| delay < SLIGHT)
+        self.history.is_limited_by_line() && self.history.arriving() >= part(known, 31, 32)
     }
 
     /// True if the delay is not this direction's.
     pub fn is_acquitted(&self) -> bool {
-        let same = |then: Span| {
-            self.past[0].delay.is_some_and(|delay| delay.0.abs_diff(then.0) < SLIGHT.0)
-        };
-        self.cleared.is_some_and(|(at, then)| self.noted.since(at) < LOAD_MEMORY && same(then))
+        let same = |then: Span| self.history.delay(0).0.abs_diff(then.0) < SLIGHT.0;
+        self.cleared
+            .is_some_and(|(at, then)| self.history.noted.since(at) < LOAD_MEMORY && same(then))
             || self.drains_in_vain()
             || self.has_tried_for_long()
-            || !self.was_loaded()
+            || !self.history.was_loaded()
     }
 
-    /// True if the delay cannot be a queue of this direction: it stood still while what passed did
-    /// not. A queue's length is what has passed more, or less, than the line's capacity.
-    fn is_no_queue(&self) -> bool {
-        let past = &self.past[..STILL];
-        let delays = past.iter().map(|past| past.delay.map_or(0, |delay| delay.0));
-        let (low, high) = delays.fold((u64::MAX, 0), |(l, h), delay| (l.min(delay), h.max(delay)));
-        let votes: u32 = past.iter().map(|past| past.votes).sum();
-        if low < SLIGHT.0 || votes < VOTES || past[..2].iter().any(|past| past.votes == 0) {
-            return false;
-        }
-        // What passed shows after a round trip.
-        let passed = &self.past[ECHO..STILL + ECHO];
-        let bytes = self.passing();
-        let sum = |of: &dyn Fn(&Past) -> u64| passed.iter().map(of).fold(0, u64::saturating_add);
-        let mean = rate(sum(&|past| bytes(past)), Span(sum(&|past| past.span.0)));
-        // Lengths that a queue with the mean as its capacity would have had, in ns, as votes show
-        // them: the lower of two.
-        let (mut length, mut least, mut most) = (0i64, i64::MAX, i64::MIN);
-        for past in passed.iter().rev() {
-            let before = length;
-            let worth = part(bytes(past), 1_000_000_000, mean).min(1 << 40) as i64;
-            length += worth - past.span.0.min(1 << 40) as i64;
-            let shown = length.min(before);
-            (least, most) = (least.min(shown), most.max(shown));
-        }
-        most.abs_diff(least) >= (high - low).saturating_mul(4).saturating_add(LOW.0)
-    }
-
-    /// The capacity, from what is known while a queue stands or grows elsewhere.
-    fn estimate(&self) -> u64 {
-        if self.is_starved() || self.is_limited_by_line() {
-            return self.arriving();
-        }
-        let released = self.mean(GROWTH, |past| past.seen.released);
-        let ends = (self.past[0].delay, self.past[GROWTH].delay);
-        let growth = match ends {
-            (Some(new), Some(old)) => new.saturating_sub(old).0,
-            _ => 0,
-        };
-        let time: u64 = self.past[..GROWTH].iter().map(|past| past.span.0).sum();
-        part(released, time.max(1), time.max(1).saturating_add(growth))
-    }
-
-    /// The rate at which a download came after a pause, if it was more than what is set and makes
-    /// a queue here. What had been sent to a line that paused comes at the line's capacity. At most
-    /// a step of the search: the pause may have been our own.
+    /// The capacity that a burst has shown; at most a step of the search more than what is set, since
+    /// the pause before it may have been our own.
     fn burst(&self) -> Option<u64> {
-        let [now, before] = [0, 1].map(|n| &self.past[n]);
-        let Seen { arrived, released, backlog } = now.seen;
-        // All that came did so while something was being released.
-        let busy = Span(part(released, 1_000_000_000, now.rate));
-        let paused = before.seen.backlog < PACKET && busy < part_span(now.span, 1, 2);
-        let counts = !self.sends && self.was_loaded() && paused && backlog >= TRAIN * PACKET;
-        counts.then(|| rate(arrived, busy).min(part(now.rate, 64 + LAST_GAIN, 64)))
+        Some(self.history.burst()?.min(part(self.rate, 64 + LAST_GAIN, 64)))
     }
 
     /// Sets the rate for this tick.
     pub fn decide(&mut self, evidence: &Evidence, now: Time) {
         let delay = evidence.delay;
         if let Some(drain) = &mut self.drain {
-            drain.unsure |= evidence.unsure && self.sends;
+            drain.unsure |= evidence.unsure && self.history.sends();
             if now.since(self.changed) < FEEDBACK {
                 // What had been released before still adds to the queue.
                 drain.delay = drain.delay.max(delay.unwrap_or(Span::ZERO));
@@ -423,12 +240,14 @@ impl Law {
         let settled = now.since(self.changed) >= FEEDBACK || self.phase != Phase::Holding;
         match delay {
             Some(delay) if self.is_jump(delay, now) => {}
-            Some(delay) if evidence.accused && settled && (delay >= HIGH || self.lasts()) => {
+            Some(delay)
+                if evidence.accused && settled && (delay >= HIGH || self.history.lasts()) =>
+            {
                 self.start_draining(delay, now);
             }
             Some(delay) if self.finds_its_end(delay, evidence) => {
-                self.found(self.arriving());
-                self.set_rate(below(self.arriving()), Reason::Arrivals, now);
+                self.found(self.history.arriving());
+                self.set_rate(below(self.history.arriving()), Reason::Arrivals, now);
                 self.start_holding(now);
             }
             Some(delay) if delay >= LOW && self.has_stepped_too_far(evidence) => {
@@ -441,14 +260,16 @@ impl Law {
 
     /// True if the latest change was a rise whose effect may still be coming.
     fn has_just_risen(&self) -> bool {
-        let of_late = |at: Time| self.noted.since(at) < STEP * 2;
+        let of_late = |at: Time| self.history.noted.since(at) < STEP * 2;
         self.phase == Phase::Rising
             && matches!(self.reason, Some((Reason::Room, at)) if of_late(at))
     }
 
     /// An upload that has just been raised beyond the capacity.
     fn has_stepped_too_far(&self, evidence: &Evidence) -> bool {
-        self.sends && self.has_just_risen() && (evidence.searches || self.rate < self.near())
+        self.history.sends()
+            && self.has_just_risen()
+            && (evidence.searches || self.rate < self.near())
     }
 
     /// True if the delay has come at once and not grown since, and no less arrives. A queue that
@@ -456,22 +277,17 @@ impl Law {
     /// the line has left.
     fn is_jump(&self, delay: Span, now: Time) -> bool {
         let known = self.known.unwrap_or(0);
-        let is_less = self.is_limited_by_line() && self.arriving() < part(known, 7, 8);
+        let is_less =
+            self.history.is_limited_by_line() && self.history.arriving() < part(known, 7, 8);
         let stands = |(at, then): (Time, Span)| now.since(at) < JUMP && delay < then + SLIGHT;
         !is_less && self.jumped.is_some_and(stands)
-    }
-
-    /// True if a small delay does not go by itself.
-    fn lasts(&self) -> bool {
-        let low = |past: &Past| past.delay.is_some_and(|delay| delay >= LOW);
-        self.past[..STILL * 2].iter().all(low)
     }
 
     /// A download whose search has just passed the capacity. Without a rise before it, a small
     /// delay says nothing: arrivals that our own drops have lowered are even, too.
     fn finds_its_end(&self, delay: Span, evidence: &Evidence) -> bool {
         let late = evidence.accused && delay >= SLIGHT;
-        late && self.has_just_risen() && self.is_limited_by_line()
+        late && self.has_just_risen() && self.history.is_limited_by_line()
     }
 
     fn go_on(&mut self, delay: Span, searches: bool, now: Time) {
@@ -479,7 +295,7 @@ impl Law {
             self.phase = Phase::Rising;
             self.gain = FIRST_GAIN;
         }
-        if self.phase != Phase::Rising || !self.wants_more() {
+        if self.phase != Phase::Rising || !self.history.wants_more() {
             return;
         }
         let near = self.near();
@@ -491,7 +307,7 @@ impl Law {
             return;
         }
         // What was carried without delay is no more than the capacity.
-        let carried = self.carried();
+        let carried = self.history.carried();
         self.known = Some(self.known.unwrap_or(0).max(carried));
         let next = part(carried, 64 + self.gain, 64).max(self.rate);
         if carried >= part(self.rate, 31, 32) {
@@ -501,32 +317,13 @@ impl Law {
         self.set_rate(next, Reason::Room, now);
     }
 
-    /// The bytes a second that the line has carried of late.
-    fn carried(&self) -> u64 {
-        self.mean(GROWTH - 1, self.passing())
-    }
-
-    /// Bytes that were on the line.
-    fn passing(&self) -> fn(&Past) -> u64 {
-        if self.sends {
-            |past| past.seen.released
-        } else {
-            |past| past.seen.arrived
-        }
-    }
-
     fn start_draining(&mut self, delay: Span, now: Time) {
         let before = (self.rate, self.known);
-        let estimate = self.estimate().min(self.rate);
-        if self.is_sure() {
+        let estimate = self.history.estimate().min(self.rate);
+        if self.history.is_sure() {
             self.known = Some(estimate.max(1));
         }
         self.drain_at(estimate, delay, before, 1, now);
-    }
-
-    /// True if an estimate is the line's capacity, and not only what a disturbed load has left.
-    fn is_sure(&self) -> bool {
-        self.sends || self.is_limited_by_line()
     }
 
     fn drain_at(
@@ -555,18 +352,24 @@ impl Law {
         }
         if drain.in_vain.is_some_and(|then| delay > then + LOW) {
             // It grows: there is a queue, and it may be here after all.
-            return self.drain_at(self.estimate().min(self.rate), delay, drain.before, 1, now);
+            return self.drain_at(
+                self.history.estimate().min(self.rate),
+                delay,
+                drain.before,
+                1,
+                now,
+            );
         }
         let known = self.known.unwrap_or(self.rate);
-        if delay >= HIGH && self.is_starved() && self.arriving() < known {
+        if delay >= HIGH && self.history.is_starved() && self.history.arriving() < known {
             // Less still: the queue there stands, so arrivals are the capacity.
-            if self.is_sure() {
-                self.known = Some(self.arriving());
+            if self.history.is_sure() {
+                self.known = Some(self.history.arriving());
             }
-            self.set_rate(drained(self.arriving(), delay), Reason::Arrivals, now);
+            self.set_rate(drained(self.history.arriving(), delay), Reason::Arrivals, now);
         } else if now.since(self.changed) >= FEEDBACK
             && delay > drain.delay + SLIGHT
-            && !self.is_starved()
+            && !self.history.is_starved()
             && !drain.unsure
             && drain.in_vain.is_none()
         {
@@ -575,8 +378,8 @@ impl Law {
             if halved && drain.number >= DRAINS {
                 return self.find_in_vain(delay);
             }
-            let estimate = self.estimate().min(self.rate);
-            if self.is_sure() {
+            let estimate = self.history.estimate().min(self.rate);
+            if self.history.is_sure() {
                 self.known = Some(estimate);
             }
             let number = drain.number + u8::from(halved);
@@ -600,15 +403,15 @@ impl Law {
         }
         // A delay that grew meanwhile says that the rate was still too high; a route's is constant.
         let share = if delay > part_span(drain.delay, 5, 4) { 4 } else { 7 };
-        let fell_enough = self.rate <= part(drain.before.0, share, 8) && !self.is_starved();
+        let fell_enough = self.rate <= part(drain.before.0, share, 8) && !self.history.is_starved();
         if drain.number >= DRAINS && fell_enough {
             return self.find_in_vain(delay);
         }
-        let estimate = self.estimate().min(self.rate);
-        if self.is_sure() {
+        let estimate = self.history.estimate().min(self.rate);
+        if self.history.is_sure() {
             self.known = Some(estimate);
         }
-        let number = if self.is_starved() { 1 } else { drain.number + 1 };
+        let number = if self.history.is_starved() { 1 } else { drain.number + 1 };
         self.drain_at(estimate, delay, drain.before, number, now);
     }
 
@@ -677,11 +480,6 @@ impl Law {
     }
 }
 
-/// Bytes a second.
-fn rate(bytes: u64, span: Span) -> u64 {
-    part(bytes, 1_000_000_000, span.0)
-}
-
 /// A rate at which a queue of `delay` at `capacity` is gone after [`DRAIN`]; half at least.
 fn drained(capacity: u64, delay: Span) -> u64 {
     let left = DRAIN.saturating_sub(delay).0.max(DRAIN.0 / 2);
@@ -691,14 +489,4 @@ fn drained(capacity: u64, delay: Span) -> u64 {
 /// The rate for a line of this capacity, so that what little is queued there goes.
 fn below(capacity: u64) -> u64 {
     part(capacity, 63, 64)
-}
-
-/// `value * numerator / denominator`, without overflow.
-fn part(value: u64, numerator: u64, denominator: u64) -> u64 {
-    let scaled = u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1));
-    scaled.min(u64::MAX.into()) as u64
-}
-
-fn part_span(span: Span, numerator: u64, denominator: u64) -> Span {
-    Span(part(span.0, numerator, denominator))
 }

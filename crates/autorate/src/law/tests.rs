@@ -4,6 +4,7 @@
 use std::vec;
 use std::vec::Vec;
 
+use super::history::{GROWTH, HISTORY, PACKET, RECENT, TRAIN};
 use super::*;
 
 const TICK: Span = Span::from_millis(32);
@@ -20,12 +21,12 @@ impl Law {
     /// So many intervals in which the queue saw this, with a delay in µs.
     fn pass(&mut self, intervals: usize, seen: Seen, delay_us: u64) {
         for _ in 0..intervals {
-            self.note(&seen, Some(us(delay_us)), 1, self.noted + TICK);
+            self.note(&seen, Some(us(delay_us)), 1, self.history.noted + TICK);
         }
     }
 
     fn decide_now(&mut self, evidence: &Evidence) {
-        self.decide(evidence, self.noted);
+        self.decide(evidence, self.history.noted);
     }
 }
 
@@ -71,7 +72,7 @@ fn it_begins_at_the_geometric_middle_and_keeps_limits_in_order() {
 /// A tenth that is even, packets that wait after each interval, or 27/32 that were released.
 #[test]
 fn a_load_is_what_uses_the_rate_up() {
-    let loaded = |intervals: [Seen; 3]| after(DOWNLOAD, &intervals).is_loaded();
+    let loaded = |intervals: [Seen; 3]| after(DOWNLOAD, &intervals).history.is_loaded();
     assert!(loaded([arrived(FULL / 10); 3]));
     assert!(!loaded([arrived(FULL / 10 - 1); 3]));
     assert!(!loaded([arrived(0), arrived(FULL * 3 / 10), arrived(0)]));
@@ -85,17 +86,17 @@ fn a_load_is_what_uses_the_rate_up() {
 fn a_load_is_remembered_for_a_second() {
     for (ns, remembered) in [(999_999_999, true), (1_000_000_000, false)] {
         let mut law = after(DOWNLOAD, &[arrived(FULL); 3]);
-        law.note(&Seen::default(), None, 0, law.noted + Span(ns));
-        assert!(!law.is_loaded());
-        assert_eq!(law.was_loaded(), remembered);
+        law.note(&Seen::default(), None, 0, law.history.noted + Span(ns));
+        assert!(!law.history.is_loaded());
+        assert_eq!(law.history.was_loaded(), remembered);
     }
-    assert!(!law(UPLOAD).was_loaded());
+    assert!(!law(UPLOAD).history.was_loaded());
 }
 
 /// Two packets and a sixteenth more or less.
 #[test]
 fn arrivals_are_even_if_they_differ_by_little() {
-    let even = |least| after(DOWNLOAD, &[FULL, least, FULL].map(arrived)).is_even();
+    let even = |least| after(DOWNLOAD, &[FULL, least, FULL].map(arrived)).history.is_even();
     let least = FULL - FULL / 16 - 2 * PACKET;
     assert!(even(least) && !even(least - 1));
 }
@@ -105,7 +106,7 @@ fn a_download_starves_below_31_of_32_parts_while_none_waits() {
     let starved = |sends, bytes, waits: usize| {
         let mut intervals = [arrived(bytes); 3];
         intervals[..waits].fill(waiting(bytes));
-        after(sends, &intervals).is_starved()
+        after(sends, &intervals).history.is_starved()
     };
     assert!(!starved(DOWNLOAD, FULL * 31 / 32, 0));
     assert!(starved(DOWNLOAD, FULL * 31 / 32 - 1, 0));
@@ -115,7 +116,7 @@ fn a_download_starves_below_31_of_32_parts_while_none_waits() {
 
 #[test]
 fn the_line_limits_what_is_even_and_loads_and_waits_elsewhere() {
-    let limited = |sends, intervals: &[Seen]| after(sends, intervals).is_limited_by_line();
+    let limited = |sends, intervals: &[Seen]| after(sends, intervals).history.is_limited_by_line();
     let some = arrived(20_000);
     assert!(limited(DOWNLOAD, &[some; 3]) && limited(DOWNLOAD, &[some, some, waiting(20_000)]));
     assert!(!limited(DOWNLOAD, &[some, waiting(20_000), waiting(20_000)]));
@@ -135,7 +136,7 @@ fn the_line_limits_what_is_even_and_loads_and_waits_elsewhere() {
 
 #[test]
 fn more_is_wanted_where_packets_wait_or_seven_eighths_come() {
-    let wants = |intervals: &[Seen]| after(DOWNLOAD, intervals).wants_more();
+    let wants = |intervals: &[Seen]| after(DOWNLOAD, intervals).history.wants_more();
     assert!(wants(&[arrived(FULL * 7 / 8); 3]) && !wants(&[arrived(FULL * 7 / 8 - 1); 3]));
     assert!(wants(&[arrived(0), waiting(0), waiting(0)]));
     assert!(!wants(&[arrived(0), arrived(0), waiting(0)]));
@@ -151,24 +152,24 @@ fn a_search_is_wanted_at_the_known_capacity() {
     }
     law.known = None;
     law.phase = Phase::Holding;
-    for (hold_until, wants) in [(law.noted, true), (law.noted + Span(1), false)] {
+    for (hold_until, wants) in [(law.history.noted, true), (law.history.noted + Span(1), false)] {
         law.hold_until = hold_until;
         assert_eq!(law.wants_to_search(), wants);
     }
-    (law.phase, law.hold_until) = (Phase::Draining, law.noted);
+    (law.phase, law.hold_until) = (Phase::Draining, law.history.noted);
     assert!(!law.wants_to_search());
     assert!(!after(DOWNLOAD, &[arrived(FULL / 2); 3]).wants_to_search());
 }
 
 #[test]
 fn an_upload_may_be_guilty_that_loads_and_a_download_whose_line_is_full() {
-    assert!(after(UPLOAD, &[released(FULL); 3]).may_be_guilty());
-    assert!(!after(UPLOAD, &[released(FULL / 2); 3]).may_be_guilty());
+    assert!(after(UPLOAD, &[released(FULL); 3]).history.may_be_guilty());
+    assert!(!after(UPLOAD, &[released(FULL / 2); 3]).history.may_be_guilty());
     let guilty = |before, last: Seen| {
         let mut law = law(DOWNLOAD);
         law.pass(HISTORY - RECENT, before, 0);
         law.pass(RECENT, last, 0);
-        law.may_be_guilty()
+        law.history.may_be_guilty()
     };
     // A queue here, and exactly the set rate: none there. What comes faster fills the line.
     assert!(!guilty(waiting(FULL), waiting(FULL)));
@@ -190,14 +191,14 @@ fn delay_grows_if_it_is_more_than_six_intervals_ago() {
         law.pass(1, Seen::default(), old);
         law.pass(STILL - 1, Seen::default(), 90_000);
         law.pass(1, Seen::default(), new);
-        law.sees_growth()
+        law.history.sees_growth()
     };
     assert!(grows(6_000, 9_001) && !grows(6_000, 9_000) && !grows(5_999, 50_000));
     let mut law = law(UPLOAD);
-    assert!(law.sees_little());
+    assert!(law.history.sees_little());
     for (delay, little) in [(2_999, true), (3_000, false)] {
         law.pass(1, Seen::default(), delay);
-        assert_eq!(law.sees_little(), little);
+        assert_eq!(law.history.sees_little(), little);
     }
 }
 
@@ -211,7 +212,7 @@ fn what_comes_at_once_and_stands_is_a_jump() {
         law
     };
     let law = jumped(5_999, 12_000);
-    let at = law.noted;
+    let at = law.history.noted;
     assert!(law.is_jump(us(12_000), at) && law.is_jump(us(14_999), at));
     assert!(!law.is_jump(us(15_000), at));
     assert!(law.is_jump(us(12_000), at + us(499_999)));
@@ -224,7 +225,7 @@ fn what_comes_at_once_and_stands_is_a_jump() {
         let mut law = after(DOWNLOAD, &[arrived(bytes); 3]);
         law.known = Some(900_000);
         law.pass(1, arrived(bytes), 12_000);
-        assert_eq!(law.is_jump(us(12_000), law.noted), jump);
+        assert_eq!(law.is_jump(us(12_000), law.history.noted), jump);
     }
 }
 
@@ -241,11 +242,12 @@ fn a_delay_that_stands_still_is_no_queue_if_what_passed_did_not() {
             let other = FULL * n as u64;
             let [arrived, released] = if sends { [other, bytes] } else { [bytes, other] };
             let seen = Seen { arrived, released, backlog: 0 };
-            law.note(&seen, Some(delay), votes, law.noted + TICK);
+            law.note(&seen, Some(delay), votes, law.history.noted + TICK);
         }
-        let cleared = law.cleared.is_some_and(|cleared| cleared == (law.noted, us(delays[1])));
-        assert_eq!(cleared, law.is_no_queue());
-        law.is_no_queue()
+        let cleared =
+            law.cleared.is_some_and(|cleared| cleared == (law.history.noted, us(delays[1])));
+        assert_eq!(cleared, law.history.is_no_queue());
+        law.history.is_no_queue()
     };
     for sends in [UPLOAD, DOWNLOAD] {
         assert!(no_queue(sends, [20_000, 34_500], [1; STILL]));
@@ -276,13 +278,13 @@ fn who_is_acquitted() {
         let mut law = loaded();
         let seen = released(FULL);
         (0..40).for_each(|_| law.pass(1, seen, 20_000));
-        law.cleared = Some((law.noted - Span::from_millis(ago_ms), us(then)));
+        law.cleared = Some((law.history.noted - Span::from_millis(ago_ms), us(then)));
         assert_eq!(law.is_acquitted(), acquitted, "{ago_ms} {then}");
     }
     // Whose drain was in vain, or goes on for three times as long as it needs.
     let mut law = loaded();
     law.pass(50, released(FULL), 0);
-    law.drain_at(800_000, us(20_000), (900_000, None), 1, law.noted);
+    law.drain_at(800_000, us(20_000), (900_000, None), 1, law.history.noted);
     assert!(!law.is_acquitted() && !law.drains_in_vain());
     law.find_in_vain(us(20_000));
     assert!(law.is_acquitted() && law.drains_in_vain());
@@ -290,8 +292,8 @@ fn who_is_acquitted() {
         [(399, false, false), (400, true, false), (1_349, true, false), (1_350, true, true)]
     {
         let mut law = loaded();
-        law.drain_at(800_000, us(20_000), (900_000, None), 1, law.noted);
-        law.note(&released(FULL * 60), None, 0, law.noted + Span::from_millis(ms));
+        law.drain_at(800_000, us(20_000), (900_000, None), 1, law.history.noted);
+        law.note(&released(FULL * 60), None, 0, law.history.noted + Span::from_millis(ms));
         let found = (law.has_tried(), law.has_tried_for_long(), law.is_acquitted());
         assert_eq!(found, (tried, tried_for_long, tried_for_long), "{ms}");
     }
@@ -303,10 +305,10 @@ fn the_capacity_is_estimated_by_arrivals_or_by_growth() {
     let estimate = |sends, seen, delays: [Option<u64>; 2]| {
         let mut law = law(sends);
         law.pass(1, released(9 * FULL), 0);
-        law.note(&released(9 * FULL), delays[0].map(us), 1, law.noted + TICK);
+        law.note(&released(9 * FULL), delays[0].map(us), 1, law.history.noted + TICK);
         law.pass(GROWTH - 1, seen, 99_000);
-        law.note(&seen, delays[1].map(us), 1, law.noted + TICK);
-        law.estimate()
+        law.note(&seen, delays[1].map(us), 1, law.history.noted + TICK);
+        law.history.estimate()
     };
     let grown = [Some(10_000), Some(26_000)];
     assert_eq!(estimate(UPLOAD, released(FULL), grown), 818_181);
@@ -364,8 +366,8 @@ fn a_rate_returns_to_the_known_capacity_in_steps() {
         let mut law = after(DOWNLOAD, &[arrived(FULL); 3]);
         law.known = Some(known);
         law.decide_now(&calm(5_999));
-        assert_eq!((law.rate, law.reason), (rate, Some((Reason::Room, law.noted))));
-        assert_eq!(law.changed, law.noted);
+        assert_eq!((law.rate, law.reason), (rate, Some((Reason::Room, law.history.noted))));
+        assert_eq!(law.changed, law.history.noted);
     }
     for delay in [6_000, 50_000] {
         let mut law = after(DOWNLOAD, &[arrived(FULL); 3]);
@@ -412,15 +414,15 @@ fn a_search_takes_longer_steps_while_they_succeed() {
     // Not while the other direction does, nor with the least delay, nor before a step has shown.
     for (evidence, since) in [(calm(0), 300), (searching(3_000), 300), (searching(0), 299)] {
         let mut law = ready(DOWNLOAD, FULL);
-        law.stepped = law.noted - Span::from_millis(since);
+        law.stepped = law.history.noted - Span::from_millis(since);
         law.decide_now(&evidence);
         assert_eq!((law.rate, law.known), (900_000, None));
     }
     let mut law = ready(DOWNLOAD, FULL);
-    law.stepped = law.noted - Span::from_millis(300);
+    law.stepped = law.history.noted - Span::from_millis(300);
     law.known = Some(910_000);
     law.decide_now(&searching(0));
-    assert_eq!((law.rate, law.known, law.stepped), (956_250, Some(910_000), law.noted));
+    assert_eq!((law.rate, law.known, law.stepped), (956_250, Some(910_000), law.history.noted));
 }
 
 #[test]
@@ -428,7 +430,7 @@ fn a_hold_that_is_over_begins_with_the_first_gain() {
     for (until, phase, gain) in [(0, Phase::Rising, FIRST_GAIN), (1, Phase::Holding, LAST_GAIN)] {
         let mut law = after(DOWNLOAD, &[arrived(FULL); 3]);
         (law.phase, law.gain) = (Phase::Holding, LAST_GAIN);
-        (law.hold_until, law.known) = (law.noted + Span(until), Some(1_828_572));
+        (law.hold_until, law.known) = (law.history.noted + Span(until), Some(1_828_572));
         law.decide_now(&calm(0));
         assert_eq!((law.phase, law.gain), (phase, gain));
         assert_eq!(law.rate > 900_000, phase == Phase::Rising);
@@ -453,7 +455,7 @@ fn an_accused_direction_drains() {
     law.decide_now(&accused(20_000));
     // 20 ms of queue are gone after 250.
     assert_eq!((law.rate, law.known, law.phase), (828_000, Some(900_000), Phase::Draining));
-    assert_eq!(law.reason, Some((Reason::Delay, law.noted)));
+    assert_eq!(law.reason, Some((Reason::Delay, law.history.noted)));
     assert!(drains(&[10_000; 6], accused(12_000)) && !drains(&[10_000; 6], accused(11_999)));
     assert!(!drains(&[20_000; 12], calm(20_000)));
     assert!(drains(&[6_000; 12], accused(6_000)) && !drains(&[6_000; 11], accused(6_000)));
@@ -463,7 +465,7 @@ fn an_accused_direction_drains() {
     // A rate that has just been set shows later; unless it was raised.
     for (ms, drains) in [(199, false), (200, true)] {
         let mut law = standing(&[20_000; 12]);
-        (law.phase, law.changed) = (Phase::Holding, law.noted - Span::from_millis(ms));
+        (law.phase, law.changed) = (Phase::Holding, law.history.noted - Span::from_millis(ms));
         law.decide_now(&accused(20_000));
         assert_eq!(law.is_draining(), drains);
     }
@@ -482,7 +484,7 @@ fn an_accused_direction_drains() {
 fn a_download_finds_its_end_where_arrivals_stay_behind_a_rise() {
     let risen = |ms| {
         let mut law = after(DOWNLOAD, &[arrived(25_600); 4]);
-        law.reason = Some((Reason::Room, law.noted - Span::from_millis(ms)));
+        law.reason = Some((Reason::Room, law.history.noted - Span::from_millis(ms)));
         law
     };
     let ends = |mut law: Law, evidence: Evidence| {
@@ -492,15 +494,15 @@ fn a_download_finds_its_end_where_arrivals_stay_behind_a_rise() {
     let mut law = risen(0);
     law.decide_now(&accused(3_000));
     assert_eq!((law.rate, law.known, law.phase), (787_500, Some(800_000), Phase::Holding));
-    assert_eq!(law.hold_until, law.noted + SHORT_HOLD);
-    assert_eq!(law.reason, Some((Reason::Arrivals, law.noted)));
+    assert_eq!(law.hold_until, law.history.noted + SHORT_HOLD);
+    assert_eq!(law.reason, Some((Reason::Arrivals, law.history.noted)));
     assert!(!ends(risen(0), calm(3_000)) && !ends(risen(0), accused(2_999)));
     let since = Time::ZERO + Span::from_secs(1);
     let late = |ms| {
         let mut law = risen(0);
-        law.noted = since;
+        law.history.noted = since;
         law.reason = Some((Reason::Room, since - Span::from_millis(ms)));
-        law.loaded = Some(since);
+        law.history.loaded = Some(since);
         law
     };
     assert!(ends(late(599), accused(3_000)) && !ends(late(600), accused(3_000)));
@@ -508,7 +510,7 @@ fn a_download_finds_its_end_where_arrivals_stay_behind_a_rise() {
     queued.pass(2, waiting(25_600), 0);
     assert!(!ends(queued, accused(3_000)));
     let mut other = risen(0);
-    other.reason = Some((Reason::Route, other.noted));
+    other.reason = Some((Reason::Route, other.history.noted));
     assert!(!ends(other, accused(3_000)));
 }
 
@@ -516,7 +518,7 @@ fn a_download_finds_its_end_where_arrivals_stay_behind_a_rise() {
 fn an_upload_that_has_stepped_too_far_drains() {
     let risen = |sends| {
         let mut law = after(sends, &[Seen { arrived: FULL, released: FULL, backlog: PACKET }; 4]);
-        law.reason = Some((Reason::Room, law.noted));
+        law.reason = Some((Reason::Room, law.history.noted));
         law
     };
     let drains = |mut law: Law, evidence: Evidence| {
@@ -539,8 +541,8 @@ fn draining(sends: bool, number: u8, ms: u64) -> Law {
     let seen = Seen { arrived: FULL, released: FULL, backlog: PACKET };
     let mut law = after(sends, &[seen; 6]);
     law.known = Some(800_000);
-    law.drain_at(800_000, us(20_000), (900_000, Some(810_000)), number, law.noted);
-    law.note(&seen, Some(us(20_000)), 1, law.noted + Span::from_millis(ms));
+    law.drain_at(800_000, us(20_000), (900_000, Some(810_000)), number, law.history.noted);
+    law.note(&seen, Some(us(20_000)), 1, law.history.noted + Span::from_millis(ms));
     law
 }
 
@@ -561,9 +563,9 @@ fn a_drain_ends_with_the_delay() {
     let mut law = draining(UPLOAD, 1, 100);
     law.decide_now(&calm(0));
     assert_eq!((law.rate, law.phase), (787_500, Phase::Holding));
-    assert_eq!(law.reason, Some((Reason::Drained, law.noted)));
+    assert_eq!(law.reason, Some((Reason::Drained, law.history.noted)));
     // About the same capacity as before: the hold is longer.
-    assert_eq!((law.hold, law.hold_until), (SHORT_HOLD * 2, law.noted + SHORT_HOLD * 2));
+    assert_eq!((law.hold, law.hold_until), (SHORT_HOLD * 2, law.history.noted + SHORT_HOLD * 2));
     // Nobody votes any more.
     let mut law = draining(UPLOAD, 1, 100);
     law.decide_now(&Evidence { delay: None, ..calm(0) });
@@ -613,7 +615,7 @@ fn a_drain_whose_delay_grows_goes_lower() {
         let mut law = draining(UPLOAD, 1, ms);
         change(&mut law);
         law.decide_now(&accused(delay));
-        law.changed == law.noted
+        law.changed == law.history.noted
     };
     assert!(after(200, 23_001, |_| ()));
     assert!(!after(200, 23_000, |_| ()) && !after(199, 23_001, |_| ()));
@@ -706,24 +708,24 @@ fn holds_grow_while_the_same_capacity_is_found() {
 #[test]
 fn another_route_gives_the_rate_back() {
     let mut law = draining(UPLOAD, 1, 100);
-    law.cleared = Some((law.noted, us(9)));
-    law.shifted(law.noted);
+    law.cleared = Some((law.history.noted, us(9)));
+    law.shifted(law.history.noted);
     assert_eq!((law.rate, law.known, law.phase), (900_000, Some(810_000), Phase::Holding));
-    assert_eq!((law.reason, law.cleared), (Some((Reason::Route, law.noted)), None));
-    assert_eq!(law.hold_until, law.noted + SHORT_HOLD);
+    assert_eq!((law.reason, law.cleared), (Some((Reason::Route, law.history.noted)), None));
+    assert_eq!(law.hold_until, law.history.noted + SHORT_HOLD);
     // Who does not drain goes on.
     let mut law = after(UPLOAD, &[released(FULL); 3]);
-    law.shifted(law.noted);
+    law.shifted(law.history.noted);
     assert_eq!((law.rate, law.phase, law.reason), (900_000, Phase::Rising, None));
 }
 
 #[test]
 fn rates_stay_within_limits_and_what_stays_is_no_change() {
     let mut law = after(UPLOAD, &[released(FULL)]);
-    law.set_rate(900_000, Reason::Room, law.noted);
+    law.set_rate(900_000, Reason::Room, law.history.noted);
     assert_eq!((law.reason, law.changed), (None, Time::ZERO));
     for (wanted, set) in [(1, 90_000), (u64::MAX, 9_000_000), (90_001, 90_001)] {
-        law.set_rate(wanted, Reason::Room, law.noted);
-        assert_eq!((law.rate, law.changed), (set, law.noted));
+        law.set_rate(wanted, Reason::Room, law.history.noted);
+        assert_eq!((law.rate, law.changed), (set, law.history.noted));
     }
 }
