@@ -137,11 +137,6 @@ impl Driver {
         }
     }
 
-    /// The interface.
-    pub(crate) fn interface(&self) -> &str {
-        &self.interface
-    }
-
     /// Readable when an answer is there.
     pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sockets.iter().flat_map(|sockets| sockets.fds())
@@ -427,7 +422,7 @@ impl Driver {
         };
         let all = self.settings.reflectors.iter().zip(&self.tallies);
         Report {
-            dev: self.interface().to_owned(),
+            dev: self.interface.clone(),
             delay_us: state.delay.map(Span::as_micros),
             baseline_us: state.baseline.map(Span::as_micros),
             shifts: state.shifts,

@@ -1,4 +1,4 @@
-//! What a direction's latest intervals show: load, arrivals, delay, and whether they fit together.
+//! The latest intervals of a direction: load, arrivals, delay, and how they fit together.
 //! It judges nothing by a rate that could be set; that is the law's part (`law.rs`).
 
 use simnel_core::{Rate, Span, Time};

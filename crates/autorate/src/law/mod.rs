@@ -215,8 +215,8 @@ impl Law {
             || !self.history.was_loaded()
     }
 
-    /// The capacity that a burst has shown; at most a step of the search more than what is set, since
-    /// the pause before it may have been our own.
+    /// The capacity that a burst has shown; at most a step of the search more than what is set,
+    /// since the pause before it may have been our own.
     fn burst(&self) -> Option<u64> {
         Some(self.history.burst()?.min(part(self.rate, 64 + LAST_GAIN, 64)))
     }

@@ -155,10 +155,6 @@ impl Presence {
         (presence, tables)
     }
 
-    pub(crate) fn interface(&self) -> &str {
-        &self.interface
-    }
-
     /// Changes since the last look.
     pub(crate) fn look(&mut self, now: Time) -> Vec<Change> {
         let state = State::of(&self.interface);

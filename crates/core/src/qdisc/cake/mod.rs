@@ -9,8 +9,9 @@
 //!
 //! The parts: `tin`, `tins`, `tin_map` (code points to tins), `flows` (set-associative queues),
 //! `hosts`, `loads` (of hosts, and quanta), `overflow` (longest queue), `ack_filter`, `autorate`,
-//! `saving`, `sizes`, `reconfigure` (changes at run time); the shaper is `shaper::deficit_clock`,
-//! the AQM `aqm::cobalt`, the schedulers `sched::sparse` and `sched::savings`.
+//! `saving`, `sizes`, `reconfigure` (changes at run time), `managed` (settings and statistics); the
+//! shaper is `shaper::deficit_clock`, the AQM `aqm::cobalt`, the schedulers `sched::sparse` and
+//! `sched::savings`.
 //!
 //! Names: a priority tier (the paper's word) is a *tin*, as in `tc`. `tin` is a `Tin` itself, and
 //! `tin_index` its number; `flow` is a `Flow`, a queue with all that decides about it, and
@@ -30,6 +31,7 @@ mod flows;
 mod guard;
 mod hosts;
 mod loads;
+mod managed;
 mod netlink;
 mod overflow;
 // Without 64-bit atomics no queue has a seat among parallel ones.
@@ -40,16 +42,15 @@ mod reconfigure;
 mod saving;
 mod sizes;
 mod stats;
-
 mod tin;
 mod tin_map;
 mod tins;
+mod words;
 
 pub use parallel::Member;
 pub use params::{AckFilter, FlowMode, HostGuard, HostLoad, Params};
 pub use stats::{tin_name, Stats, TinStats, MAX_TINS};
 pub use tin_map::{listed_tin, DiffservMode};
-mod words;
 
 use alloc::boxed::Box;
 
@@ -62,18 +63,13 @@ use self::sizes::Sizes;
 use self::tin::Tin;
 use self::tin_map::TinMap;
 use self::tins::Tins;
-use super::{
-    spare_of, Backlog, Class, Config, ConfigError, Detail, Device, DropReason, Managed,
-    PacketOwner, Qdisc, Snapshot,
-};
+use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::aqm::cobalt::CobaltVerdict;
 use crate::arena::Arena;
 use crate::packet::{Flags, Packet};
 use crate::qdisc::books::Books;
-use crate::qdisc::stats::narrow;
 use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
-use crate::sched::Standing;
 use crate::shaper::deficit_clock::DeficitClock;
 use crate::steps::Budget;
 use crate::time::Time;
@@ -664,82 +660,5 @@ impl Qdisc for Cake {
         self.autorate = Autorate::new(self.params.bandwidth);
         self.set_rate(self.params.bandwidth);
         self.clock.restart();
-    }
-}
-
-impl Managed for Cake {
-    fn snapshot(&self) -> Snapshot {
-        let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
-        let mut snapshot = Snapshot {
-            totals: self.books.totals(self.arena.len()),
-            backlog: self.backlog(),
-            detail: Detail::Cake(Stats {
-                memory_used: narrow(self.memory_used),
-                memory_limit: narrow(self.memory_limit),
-                overruns: self.overruns,
-                capacity_estimate: self.autorate.capacity(),
-                min_network_size: short(self.sizes.network.0),
-                max_network_size: short(self.sizes.network.1),
-                min_adj_size: short(self.sizes.adjusted.0),
-                max_adj_size: short(self.sizes.adjusted.1),
-                avg_hdr_offset: ((self.sizes.offset + 0x8000) >> 16) as u16,
-                tin_count: self.tins.count() as u8,
-                tins: [TinStats::default(); MAX_TINS],
-            }),
-        };
-        // In place: they are a kilobyte of stack.
-        if let Detail::Cake(Stats { tins, .. }) = &mut snapshot.detail {
-            for (place, stats) in tins.iter_mut().enumerate() {
-                let Some(tin_index) = self.tin_map.listed(place) else { break };
-                *stats = self.tins.tin(tin_index).stats(self.tins.flows.of_tin(tin_index));
-            }
-        }
-        snapshot
-    }
-
-    fn marked(&self) -> u64 {
-        self.books.totals.marked
-    }
-
-    fn class(&self, n: u32) -> Option<Class> {
-        let queues = self.params.queues.max(1);
-        let tin_index = self.tin_map.listed((n / queues) as usize)?;
-        let flow = self.tins.flows.of_tin(tin_index).get((n % queues) as usize)?;
-        let (count, drop_next) = flow.cobalt.spell();
-        let (p_drop, blue_timer) = flow.cobalt.blue();
-        let packets = self.arena.count(&flow.packets);
-        Some(Class {
-            backlog: Backlog { packets, bytes: flow.backlog.into() },
-            is_used: flow.account.standing != Standing::Idle,
-            is_sparse: flow.is_sparse(),
-            deficit: flow.account.deficit,
-            count,
-            lastcount: 0,
-            drop_next,
-            p_drop,
-            blue_timer,
-        })
-    }
-
-    fn queue_of(&self, packet: &Packet) -> Option<u32> {
-        let tin_index = self.select_tin(packet);
-        let place = self.tin_map.place(tin_index) as u32;
-        let queue = self.tins.flows.find(tin_index, self.params.flow_mode, packet)?;
-        Some(place * self.params.queues.max(1) + queue)
-    }
-
-    fn config(&self) -> Config {
-        Config::Cake(Params { bandwidth: self.rate, ..self.params })
-    }
-
-    fn prepare(&self, config: &Config, _: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
-        let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        // Room is not given up, since all packets stay.
-        Ok(Cake::boxed(self.arena.capacity(), params, &self.device)?)
-    }
-
-    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
-        let Some(spare) = spare_of(spare) else { return };
-        self.reconfigure(spare, now, owner);
     }
 }

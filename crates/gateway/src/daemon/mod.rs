@@ -11,28 +11,30 @@
 //!
 //! Bounded: [`MAX_INTERFACES`], and what [`MAX_CONNECTIONS`] clients may ask (`server`).
 
+mod answer;
+mod reload;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use simnel_core::{qdisc, Span, Time};
+use simnel_core::{Span, Time};
 
 use crate::autorate::{Autorate, Sockets};
 use crate::check::shaper_warnings;
 use crate::config;
-use crate::control::{socket_path, Entry, Reply, Request};
+use crate::control::socket_path;
 use crate::control_dir::open_directory;
 use crate::direction::Direction;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::flows;
 use crate::gateway::{Backend, Drained, Gateway, Settings, Watch};
 use crate::kernel;
 pub use crate::notice::Notice;
 use crate::presence::{Change, Presence};
 use crate::privileges;
-use crate::server::{Asked, Server};
+use crate::server::Server;
 pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
 use crate::supervisor::{self, Event, Tether};
 use crate::sys;
@@ -42,8 +44,6 @@ use crate::words::misgiving;
 
 /// Interfaces of one process.
 pub const MAX_INTERFACES: usize = SLOTS;
-/// Requests answered in one turn, so that signals are not kept waiting.
-const REQUESTS_PER_TURN: usize = MAX_CONNECTIONS;
 /// Time between looks for interfaces that are waited for; the main loop turns at least so often.
 const LOOK: Span = Span::from_millis(500);
 
@@ -55,19 +55,31 @@ pub struct Daemon {
     /// Readable once a thread of the data path has ended.
     ended: Arc<OwnedFd>,
     server: Server,
-    served: Vec<Gateway>,
-    /// Changes by others to interfaces that are served.
-    presences: Vec<Presence>,
+    served: Vec<Served>,
     waiting: Vec<Waiting>,
     /// Interfaces that the kernel shapes.
     in_kernel: Vec<String>,
     trials: Trials,
     /// Sockets for probes, of interfaces whose rates follow the line.
     probes: Vec<Arc<Sockets>>,
-    drivers: Vec<Driver>,
     /// When the daemon looks again what has become of interfaces.
     next_look: Time,
     notice: Box<dyn FnMut(Notice)>,
+}
+
+/// An interface that was taken over.
+struct Served {
+    gateway: Gateway,
+    /// Changes by others to it.
+    presence: Presence,
+    /// Where its rates follow the line.
+    driver: Option<Driver>,
+}
+
+impl Served {
+    fn is(&self, interface: &str) -> bool {
+        self.gateway.interface() == interface
+    }
 }
 
 /// Settings of an interface that cannot be served yet.
@@ -117,12 +129,10 @@ impl Daemon {
             ended: Arc::new(ended),
             server: Server::new().map_err(|e| Error::system("making an epoll descriptor", e))?,
             served: Vec::new(),
-            presences: Vec::new(),
             waiting: Vec::new(),
             in_kernel: Vec::new(),
             trials: Trials::default(),
             probes,
-            drivers: Vec::new(),
             next_look: Time::ZERO,
             notice: Box::new(notice),
         })
@@ -139,7 +149,7 @@ impl Daemon {
             return Ok(());
         }
         let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
-        let taken = |slot: &usize| self.served.iter().any(|gateway| gateway.slot() == *slot);
+        let taken = |slot: &usize| self.served.iter().any(|s| s.gateway.slot() == *slot);
         let Some(slot) = (0..SLOTS).find(|slot| !taken(slot)) else {
             let many = std::io::Error::other(format!("at most {MAX_INTERFACES} in one process"));
             return Err(Error::system(format!("taking {} over", settings.interface), many));
@@ -180,21 +190,18 @@ impl Daemon {
         if let Some(trials) = self.tether.recall_trials(&interface) {
             self.trials.resume(&interface, trials);
         }
-        match autorate {
+        let driver = match autorate {
             Some(autorate) if autorate.probes() && probes.is_none() => {
                 warnings.push(Error::NoProbes(interface.clone()).to_string());
+                None
             }
-            Some(autorate) => {
-                self.drivers.push(Driver::new(&interface, &autorate, probes, sys::now()));
-            }
-            None => {}
-        }
+            Some(autorate) => Some(Driver::new(&interface, &autorate, probes, sys::now())),
+            None => None,
+        };
         warnings.extend_from_slice(gateway.warnings());
         let (presence, tables) = Presence::new(&interface, gateway.queues(), sys::now());
         warnings.extend(tables);
-        self.presences.retain(|earlier| earlier.interface() != interface);
-        self.presences.push(presence);
-        self.served.push(gateway);
+        self.served.push(Served { gateway, presence, driver });
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface.clone()));
         if was_open {
@@ -206,8 +213,7 @@ impl Daemon {
     /// Settings of an interface that is served: those of commands meanwhile, too, in a daemon that
     /// was started again.
     pub fn settings(&self, interface: &str) -> Option<&Settings> {
-        let mut served = self.served.iter().map(Gateway::settings);
-        served.find(|settings| settings.interface == interface)
+        self.served.iter().find(|served| served.is(interface)).map(|s| s.gateway.settings())
     }
 
     /// Gives an interface that was taken over back after `span`, unless that is kept; tells the
@@ -217,8 +223,7 @@ impl Daemon {
     /// The time is too short or too long.
     pub fn on_trial(&mut self, interface: &str, span: Span) -> Result<Option<Span>, Error> {
         check_trial(span)?;
-        let here = self.served.iter().any(|gateway| gateway.interface() == interface);
-        if here && self.tether.recall_trials(interface).is_none() {
+        if self.settings(interface).is_some() && self.tether.recall_trials(interface).is_none() {
             self.trials.begin(interface, Back::Down, sys::now(), span);
             self.tell_trials(interface);
         }
@@ -308,38 +313,28 @@ impl Daemon {
             return;
         }
         self.next_look = now + LOOK;
-        let served = |presence: &Presence| {
-            self.served.iter().any(|gateway| gateway.interface() == presence.interface())
-        };
-        self.presences.retain(served);
-        for mut presence in std::mem::take(&mut self.presences) {
+        let mut changes = Vec::new();
+        let mut warnings = Vec::new();
+        for Served { gateway, presence, driver } in &mut self.served {
+            let interface = gateway.interface().to_owned();
             for change in presence.look(now) {
-                self.follow(presence.interface(), change);
+                if let Change::Mtu(_) | Change::Back = change {
+                    if let Err(error) = gateway.follow_device() {
+                        warnings.push(format!("{interface}: {error}"));
+                    }
+                    driver.iter().for_each(Driver::find_interface);
+                }
+                changes.push(Notice::Presence(interface.clone(), change));
             }
-            presence.new_in_tables(now).into_iter().for_each(|warning| self.warn(warning));
-            self.presences.push(presence);
-        }
-        let mut errors = Vec::new();
-        for gateway in &mut self.served {
+            warnings.extend(presence.new_in_tables(now));
             gateway.end_recordings(|client| self.server.has(client));
             if let Err(error) = gateway.follow_clock().and_then(|()| gateway.follow_cgroups()) {
-                errors.push(format!("{}: {error}", gateway.interface()));
+                warnings.push(format!("{interface}: {error}"));
             }
         }
-        errors.into_iter().for_each(|error| self.warn(error));
+        changes.into_iter().for_each(|change| (self.notice)(change));
+        warnings.into_iter().for_each(|warning| self.warn(warning));
         self.try_waiting();
-    }
-
-    fn follow(&mut self, interface: &str, change: Change) {
-        if let Change::Mtu(_) | Change::Back = change {
-            let here = self.served.iter_mut().find(|gateway| gateway.interface() == interface);
-            if let Some(Err(error)) = here.map(Gateway::follow_device) {
-                self.warn(format!("{interface}: {error}"));
-            }
-            let drivers = self.drivers.iter().filter(|driver| driver.interface() == interface);
-            drivers.for_each(Driver::find_interface);
-        }
-        (self.notice)(Notice::Presence(interface.to_owned(), change));
     }
 
     fn try_waiting(&mut self) {
@@ -388,8 +383,8 @@ impl Daemon {
         if result.is_ok() {
             self.tether.tell(&Event::Stopping);
         }
-        while let Some(gateway) = self.served.pop() {
-            if let Err(e) = self.end(gateway) {
+        while let Some(served) = self.served.pop() {
+            if let Err(e) = self.end(served) {
                 result = result.and(Err(e));
             }
         }
@@ -399,12 +394,10 @@ impl Daemon {
     /// Lets rates follow their lines.
     fn drive(&mut self) {
         let mut errors = Vec::new();
-        for driver in &mut self.drivers {
-            let interface = driver.interface();
-            let gateway = self.served.iter_mut().find(|gateway| gateway.interface() == interface);
-            let Some(gateway) = gateway else { continue };
+        for Served { gateway, driver, .. } in &mut self.served {
+            let Some(driver) = driver else { continue };
             if let Err(error) = driver.turn(gateway, sys::now()) {
-                errors.push(format!("autorate of {}: {error}", driver.interface()));
+                errors.push(format!("autorate of {}: {error}", gateway.interface()));
             }
         }
         errors.into_iter().for_each(|error| self.warn(error));
@@ -412,14 +405,14 @@ impl Daemon {
 
     /// Lets rules follow host names.
     fn learn_names(&mut self) {
-        let learnt = |gateway: &mut Gateway| gateway.learn_names(sys::now()).err();
+        let learnt = |served: &mut Served| served.gateway.learn_names(sys::now()).err();
         let errors: Vec<Error> = self.served.iter_mut().filter_map(learnt).collect();
         errors.into_iter().for_each(|error| self.warn(error.to_string()));
     }
 
     /// The error that a thread of the data path has ended by itself.
     fn dead(&self) -> Option<Error> {
-        let dead = |gateway: &Gateway| {
+        let dead = |Served { gateway, .. }: &Served| {
             let interface = gateway.interface().to_owned();
             gateway.dead().map(|direction| Error::Ended { interface, direction })
         };
@@ -429,7 +422,7 @@ impl Daemon {
     /// Gives up what serving does not need (`privileges`).
     fn confine(&mut self, file: Option<&Path>) {
         let waiting = self.waiting.iter().map(|waiting| &waiting.settings);
-        let settings = self.served.iter().map(Gateway::settings).chain(waiting);
+        let settings = self.served.iter().map(|served| served.gateway.settings()).chain(waiting);
         let is_locked = settings.clone().any(|s| s.tuning.lock_memory);
         let directories: Vec<PathBuf> = settings.map(|s| s.control_dir.clone()).collect();
         let write: Vec<&Path> = directories.iter().map(PathBuf::as_path).collect();
@@ -449,16 +442,15 @@ impl Daemon {
     }
 
     /// Gives an interface back, and tells the supervisor that it is nobody's.
-    fn release(&mut self, gateway: Gateway) -> Result<Drained, Error> {
-        self.tether.tell(&Event::Free(gateway.slot()));
-        self.end(gateway)
+    fn release(&mut self, served: Served) -> Result<Drained, Error> {
+        self.tether.tell(&Event::Free(served.gateway.slot()));
+        self.end(served)
     }
 
-    fn end(&mut self, gateway: Gateway) -> Result<Drained, Error> {
-        let interface = gateway.interface().to_owned();
-        self.drivers.retain(|driver| driver.interface() != interface);
+    fn end(&mut self, served: Served) -> Result<Drained, Error> {
+        let interface = served.gateway.interface().to_owned();
         self.server.stop_listening(&interface);
-        let result = gateway.down(&self.tether.guard);
+        let result = served.gateway.down(&self.tether.guard);
         if let Ok(drained) = &result {
             (self.notice)(Notice::Down(interface, drained.packets));
         }
@@ -476,15 +468,13 @@ impl Daemon {
             self.server.as_fd(),
         ];
         let now = sys::now();
-        let following = || self.served.iter().filter_map(Gateway::names);
+        let following = || self.served.iter().filter_map(|s| s.gateway.names());
+        let drivers = || self.served.iter().filter_map(|served| served.driver.as_ref());
         let names = following().filter_map(|names| names.fd(now));
-        let fds: Vec<BorrowedFd<'_>> = fixed
-            .into_iter()
-            .chain(names)
-            .chain(self.drivers.iter().flat_map(Driver::fds))
-            .collect();
+        let fds: Vec<BorrowedFd<'_>> =
+            fixed.into_iter().chain(names).chain(drivers().flat_map(Driver::fds)).collect();
         let patience = [self.server.patience(), self.trials.patience(now)];
-        let drivers = self.drivers.iter().map(|driver| driver.patience(now));
+        let drivers = drivers().map(|driver| driver.patience(now));
         let names = following().filter_map(|names| names.patience(now));
         let patience =
             patience.into_iter().flatten().chain(drivers).chain(names).fold(LOOK, Span::min);
@@ -499,21 +489,13 @@ impl Daemon {
             return Next::Exit;
         }
         if is_ready(guard) && self.tether.guard.asks() {
-            for gateway in &self.served {
+            for served in &self.served {
                 // It asks again when it is another one.
-                let _ = gateway.be_guarded(&self.tether.guard);
+                let _ = served.gateway.be_guarded(&self.tether.guard);
             }
         }
 
-        self.server.turn(sys::now());
-        for _ in 0..REQUESTS_PER_TURN {
-            let Some(asked) = self.server.next(sys::now()) else { break };
-            let reply = match serde_json::from_slice::<Request>(&asked.line) {
-                Ok(request) => self.answer(&asked, request),
-                Err(e) => Reply::error(format!("request not understood: {e}")),
-            };
-            self.server.answer(&asked, &reply, sys::now());
-        }
+        self.answer_clients();
         match sys::next_signal(&self.signals) {
             Some(libc::SIGHUP) => Next::Reload,
             Some(_) => Next::Exit,
@@ -521,169 +503,14 @@ impl Daemon {
         }
     }
 
-    fn answer(&mut self, asked: &Asked, request: Request) -> Reply {
-        let interface = asked.interface.as_str();
-        let here = self.served.iter_mut().find(|gateway| gateway.interface() == interface);
-        let Some(gateway) = here else {
-            return Reply::error(format!("{interface} has been given back"));
-        };
-        let result = match request {
-            Request::Show {} => gateway.show().map(|reports| Reply {
-                qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
-                trials: self.trials.left(interface, sys::now()),
-                trouble: self
-                    .presences
-                    .iter()
-                    .find(|presence| presence.interface() == interface)
-                    .and_then(|presence| presence.trouble().cloned()),
-                autorate: self
-                    .drivers
-                    .iter()
-                    .find(|driver| driver.interface() == interface)
-                    .map(|driver| driver.report(sys::now())),
-                ..Reply::done()
-            }),
-            Request::Flows {} => gateway.flows().map(|directions| {
-                let (lines, flows) = flows::entries(interface, &directions);
-                Reply { lines: Some(lines), flows: Some(flows), ..Reply::done() }
-            }),
-            Request::Record { direction } => gateway
-                .record(direction, asked.from, |client| self.server.has(client))
-                .map(|recorded| Reply { recorded: Some(recorded), ..Reply::done() }),
-            Request::Rules {} => {
-                gateway.rules().map(|rules| Reply { rules: Some(rules), ..Reply::done() })
-            }
-            Request::Change { direction, words } => {
-                self.change(interface, direction, &words).map(|()| {
-                    self.trials.decided(interface, direction);
-                    self.tell_trials(interface);
-                    (self.notice)(Notice::Changed(interface.to_owned(), direction));
-                    Reply::done()
-                })
-            }
-            Request::Trial { direction, words, ms } => {
-                let present = gateway.settings().direction(direction).map(ToString::to_string);
-                let span = Span::from_millis(ms.min(trial::LONGEST.as_micros()));
-                check_trial(span).and_then(|()| self.change(interface, direction, &words)).map(
-                    |()| {
-                        let back = Back::Change(direction, present.unwrap_or_default());
-                        self.trials.begin(interface, back, sys::now(), span);
-                        self.tell_trials(interface);
-                        (self.notice)(Notice::Changed(interface.to_owned(), direction));
-                        Reply::done()
-                    },
-                )
-            }
-            Request::Keep {} => match self.trials.forget(interface) {
-                true => {
-                    self.tell_trials(interface);
-                    Ok(Reply::done())
-                }
-                false => Err(Error::NoTrial(interface.to_owned())),
-            },
-            Request::Down {} => self
-                .down(interface)
-                .map(|drained| Reply { drained: Some(drained.packets), ..Reply::done() }),
-        };
-        result.unwrap_or_else(Reply::error)
-    }
-
-    /// Changes one direction, also for daemons to come.
-    fn change(&mut self, interface: &str, direction: Direction, words: &str) -> Result<(), Error> {
-        let config = qdisc::parse(words)
-            .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
-        let words = config.to_string();
-        let here = self.served.iter_mut().find(|gateway| gateway.interface() == interface);
-        let none = || Error::NoDirection { interface: interface.to_owned(), direction };
-        here.ok_or_else(none)?.change(direction, config)?;
-        self.tether.tell(&Event::Changed(interface.to_owned(), direction, words));
-        Ok(())
-    }
-
     /// Gives an interface back, also for daemons to come.
     fn down(&mut self, interface: &str) -> Result<Drained, Error> {
-        let here = self.served.iter().position(|gateway| gateway.interface() == interface);
+        let here = self.served.iter().position(|served| served.is(interface));
         let Some(index) = here else { return Ok(Drained::default()) };
-        let gateway = self.served.remove(index);
+        let served = self.served.remove(index);
         self.trials.forget(interface);
         self.tether.tell(&Event::Down(interface.to_owned()));
-        self.release(gateway)
-    }
-
-    /// Makes what runs be what `settings` say: interfaces come and go, disciplines change in place.
-    fn apply(&mut self, settings: Vec<Settings>) {
-        self.tether.reloaded();
-        self.trials.clear();
-        self.waiting.clear();
-        let stays = |interface: &str| {
-            let stays =
-                |new: &Settings| new.interface == interface && new.backend != Backend::Userspace;
-            settings.iter().any(stays)
-        };
-        if let Err(e) = self.end_in_kernel(|interface| !stays(interface)) {
-            self.warn(e.to_string());
-        }
-        for index in (0..self.served.len()).rev() {
-            let interface = self.served[index].interface();
-            if !settings.iter().any(|s| s.interface == interface) {
-                let gateway = self.served.remove(index);
-                if let Err(e) = self.release(gateway) {
-                    self.warn(e.to_string());
-                }
-            }
-        }
-        for new in settings {
-            let running =
-                self.served.iter().position(|gateway| gateway.interface() == new.interface);
-            let Some(index) = running else {
-                if let Err(e) = self.up(new.clone()) {
-                    self.wait_for(new, &e);
-                }
-                continue;
-            };
-            if needs_restart(self.served[index].settings(), &new) {
-                let gateway = self.served.remove(index);
-                if let Err(e) = self.release(gateway) {
-                    self.warn(e.to_string());
-                }
-                if let Err(e) = self.up(new.clone()) {
-                    self.wait_for(new, &e);
-                }
-                continue;
-            }
-            let gateway = &mut self.served[index];
-            let wanted = |way| Some(gateway.at_present_rate(way, new.direction(way).cloned()?));
-            let changed = |way| wanted(way).as_ref() != gateway.settings().direction(way);
-            let others = gateway.settings().rules != new.rules;
-            if others && (changed(Direction::Upload) || changed(Direction::Download)) {
-                // Old rules and new disciplines need not fit each other.
-                if let Err(e) = gateway.set_rules(Vec::new()) {
-                    self.warn(e.to_string());
-                }
-            }
-            for direction in [Direction::Upload, Direction::Download] {
-                let gateway = &mut self.served[index];
-                let wanted = new.direction(direction).cloned();
-                let wanted = wanted.map(|config| gateway.at_present_rate(direction, config));
-                if wanted == gateway.settings().direction(direction).cloned() {
-                    continue;
-                }
-                let Some(config) = wanted else { continue };
-                match gateway.change(direction, config) {
-                    Ok(()) => {
-                        (self.notice)(Notice::Changed(new.interface.clone(), direction));
-                    }
-                    Err(e) => self.warn(e.to_string()),
-                }
-            }
-            let gateway = &mut self.served[index];
-            if gateway.settings().rules != new.rules {
-                match gateway.set_rules(new.rules) {
-                    Ok(()) => (self.notice)(Notice::Rules(new.interface)),
-                    Err(e) => self.warn(e.to_string()),
-                }
-            }
-        }
+        self.release(served)
     }
 }
 
@@ -693,11 +520,4 @@ fn check_trial(span: Span) -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::TrialTime(span.as_micros() / 1_000)),
     }
-}
-
-/// True if the change is more than other settings of the same directions.
-fn needs_restart(old: &Settings, new: &Settings) -> bool {
-    let directions = |s: &Settings| (s.upload.is_some(), s.download.is_some());
-    let rest = |s: &Settings| (s.backend, s.mark_bits, s.tuning, s.control_dir.clone());
-    directions(old) != directions(new) || rest(old) != rest(new) || old.autorate != new.autorate
 }

@@ -1,0 +1,92 @@
+//! SIGHUP: what runs becomes what the file says now.
+
+use simnel_core::qdisc::Config;
+
+use super::Daemon;
+use crate::direction::Direction;
+use crate::gateway::{Backend, Settings};
+use crate::notice::Notice;
+
+impl Daemon {
+    /// Makes what runs be what `settings` say: interfaces come and go, disciplines change in place.
+    pub(super) fn apply(&mut self, settings: Vec<Settings>) {
+        self.tether.reloaded();
+        self.trials.clear();
+        self.waiting.clear();
+        let stays = |interface: &str| {
+            let stays =
+                |new: &Settings| new.interface == interface && new.backend != Backend::Userspace;
+            settings.iter().any(stays)
+        };
+        if let Err(e) = self.end_in_kernel(|interface| !stays(interface)) {
+            self.warn(e.to_string());
+        }
+        for index in (0..self.served.len()).rev() {
+            if !settings.iter().any(|new| self.served[index].is(&new.interface)) {
+                self.give_back(index);
+            }
+        }
+        for new in settings {
+            let running = self.served.iter().position(|served| served.is(&new.interface));
+            match running {
+                Some(index) if needs_restart(self.served[index].gateway.settings(), &new) => {
+                    self.give_back(index);
+                    self.take_over(new);
+                }
+                Some(index) => self.change_in_place(index, new),
+                None => self.take_over(new),
+            }
+        }
+    }
+
+    fn give_back(&mut self, index: usize) {
+        let served = self.served.remove(index);
+        if let Err(e) = self.release(served) {
+            self.warn(e.to_string());
+        }
+    }
+
+    fn take_over(&mut self, new: Settings) {
+        if let Err(e) = self.up(new.clone()) {
+            self.wait_for(new, &e);
+        }
+    }
+
+    fn change_in_place(&mut self, index: usize, new: Settings) {
+        let gateway = &mut self.served[index].gateway;
+        let changed = |direction| -> Option<(Direction, Config)> {
+            let wanted = gateway.at_present_rate(direction, new.direction(direction)?.clone());
+            let differs = gateway.settings().direction(direction) != Some(&wanted);
+            differs.then_some((direction, wanted))
+        };
+        let changes: Vec<_> =
+            [Direction::Upload, Direction::Download].into_iter().filter_map(changed).collect();
+        let mut results = Vec::new();
+        let other_rules = gateway.settings().rules != new.rules;
+        if other_rules && !changes.is_empty() {
+            // Old rules and new disciplines need not fit each other.
+            results.push(gateway.set_rules(Vec::new()).map(|()| None));
+        }
+        for (direction, config) in changes {
+            let notice = Notice::Changed(new.interface.clone(), direction);
+            results.push(gateway.change(direction, config).map(|()| Some(notice)));
+        }
+        if gateway.settings().rules != new.rules {
+            let notice = Notice::Rules(new.interface);
+            results.push(gateway.set_rules(new.rules).map(|()| Some(notice)));
+        }
+        for result in results {
+            match result {
+                Ok(notice) => notice.into_iter().for_each(|notice| (self.notice)(notice)),
+                Err(e) => self.warn(e.to_string()),
+            }
+        }
+    }
+}
+
+/// True if the change is more than other settings of the same directions.
+fn needs_restart(old: &Settings, new: &Settings) -> bool {
+    let directions = |s: &Settings| (s.upload.is_some(), s.download.is_some());
+    let rest = |s: &Settings| (s.backend, s.mark_bits, s.tuning, s.control_dir.clone());
+    directions(old) != directions(new) || rest(old) != rest(new) || old.autorate != new.autorate
+}
