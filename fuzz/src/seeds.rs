@@ -282,7 +282,7 @@ fn recording_of(group: &str) -> Vec<Vec<u8>> {
     vec![whole, [&[0], csv.as_bytes()].concat()]
 }
 
-/// Answers of DNS with an alias and compressed names, over UDP and TCP.
+/// Answers of DNS with an alias and compressed names, over UDP and TCP, and one of multicast DNS.
 pub fn dns() -> Vec<Vec<u8>> {
     let message = [
         &[0, 7, 0x81, 0x80, 0, 1, 0, 2, 0, 0, 0, 0][..],
@@ -291,15 +291,22 @@ pub fn dns() -> Vec<Vec<u8>> {
         b"\x03cdn\xc0\x10\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07",
     ]
     .concat();
-    let packet = |protocol: u8, transport: &[u8]| {
+    let pointer = [
+        &[0, 7, 0x84, 0, 0, 1, 0, 1, 0, 0, 0, 0][..],
+        b"\x012\x010\x010\x0210\x07in-addr\x04arpa\0\0\x0c\x80\x01",
+        b"\xc0\x0c\0\x0c\x80\x01\0\0\0\x0a\0\x0a\x02tv\x05local\0",
+    ]
+    .concat();
+    let packet = |protocol: u8, transport: &[u8], message: &[u8]| {
         let length = (20 + transport.len() + message.len()) as u8;
         let ip = [0x45, 0, 0, length, 0, 0, 0, 0, 64, protocol, 0, 0, 9, 9, 9, 9, 10, 0, 0, 2];
-        [&ip[..], transport, &message].concat()
+        [&ip[..], transport, message].concat()
     };
+    let udp = [0, 53, 0x9c, 0x40, 0, 0, 0, 0];
     let mut tcp = vec![0, 53, 0x9c, 0x40];
     tcp.resize(12, 0);
     tcp.extend([0x50, 0x18, 0, 0, 0, 0, 0, 0, 0, message.len() as u8]);
-    vec![packet(17, &[0, 53, 0x9c, 0x40, 0, 0, 0, 0]), packet(6, &tcp)]
+    vec![packet(17, &udp, &message), packet(6, &tcp, &message), packet(17, &udp, &pointer)]
 }
 
 /// Messages as the kernel writes them, behind a number of messages that wait for an answer.

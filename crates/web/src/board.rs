@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use simnel_gateway::view::{Look, Names, View, Viewer};
+use simnel_gateway::view::{Look, Naming, View, Viewer};
 use simnel_gateway::{control, kernel, Direction, Error};
 use tokio::sync::watch;
 
@@ -21,8 +21,6 @@ pub(crate) const EVERY: Duration = Duration::from_secs(1);
 const SAVED_EVERY: Duration = Duration::from_secs(60);
 /// Flows that are told of, the busiest; all are counted.
 const MOST_FLOWS: usize = 200;
-/// Looks between readings of hosts' names.
-const NAMES_EACH: u64 = 30;
 
 /// All that was seen.
 #[derive(Clone, Debug, Default)]
@@ -92,11 +90,12 @@ pub(crate) fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Looks at all interfaces for as long as somebody may read; `notice` is told what goes wrong with
-/// the file of history, and which sockets may not be opened.
+/// Looks at all interfaces for as long as somebody may read, and `asks` hosts for their names;
+/// `notice` is told what goes wrong with the file of history, and which sockets may not be opened.
 pub(crate) fn watch(
     control_dir: PathBuf,
     file: Option<PathBuf>,
+    asks: bool,
     notice: fn(&str),
 ) -> std::io::Result<Seen> {
     let (sender, receiver) = watch::channel(Board::default());
@@ -116,7 +115,7 @@ pub(crate) fn watch(
     }
     let seen = Seen { board: receiver, past: past.clone(), may_change: false };
     thread::Builder::new().name("simnel-looks".into()).spawn(move || {
-        let mut watcher = Watcher::new(control_dir);
+        let mut watcher = Watcher::new(control_dir, asks);
         let mut told = None;
         while !sender.is_closed() {
             let board = watcher.look();
@@ -154,24 +153,20 @@ fn save_for_ever(mut store: Store, past: &Mutex<Past>, notice: fn(&str)) {
 struct Watcher {
     control_dir: PathBuf,
     viewers: BTreeMap<String, Viewer>,
-    names: Names,
-    looks: u64,
+    naming: Naming,
 }
 
 impl Watcher {
-    fn new(control_dir: PathBuf) -> Watcher {
-        Watcher { control_dir, viewers: BTreeMap::new(), names: Names::default(), looks: 0 }
+    fn new(control_dir: PathBuf, asks: bool) -> Watcher {
+        Watcher { control_dir, viewers: BTreeMap::new(), naming: Naming::new(asks) }
     }
 
     fn look(&mut self) -> Board {
-        if self.looks.is_multiple_of(NAMES_EACH) {
-            self.names = Names::read();
-        }
-        self.looks += 1;
         let at_s = now_s();
         let mut board = Board::default();
         let names = interfaces(&self.control_dir, &mut board.trouble);
         self.viewers.retain(|name, _| names.contains(name));
+        let known = self.naming.names();
         for name in names {
             let look = match Look::take(&self.control_dir, &name) {
                 Ok(look) => look,
@@ -184,12 +179,13 @@ impl Watcher {
                 }
             };
             let viewer = self.viewers.entry(name.clone()).or_default();
-            let mut view = viewer.see(look, &self.names);
+            let mut view = viewer.see(look, &known);
             let flow_count = view.flows.len();
             view.flows.truncate(MOST_FLOWS);
             let point = Point::of(&view, at_s);
             board.interfaces.insert(name, Arc::new(Interface { view, flow_count, point }));
         }
+        self.naming.ask(board.interfaces.values().map(|interface| &interface.view));
         board
     }
 }

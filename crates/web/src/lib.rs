@@ -47,6 +47,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where history survives a restart.
     pub history: Option<PathBuf>,
+    /// True if hosts at home may be asked for their names (mDNS).
+    pub asks: bool,
     /// True if clients with the token may change settings.
     pub changes: bool,
     /// Told, in words, what goes wrong meanwhile.

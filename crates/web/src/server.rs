@@ -62,8 +62,10 @@ impl Server {
     /// # Errors
     /// No thread can be started, or the listener fails.
     pub fn run(self) -> Result<(), Error> {
-        let Settings { control_dir, history, notice, token, limits, changes, .. } = self.settings;
-        let mut seen = board::watch(control_dir.clone(), history, notice).map_err(Error::Start)?;
+        let Settings { control_dir, history, asks, notice, token, limits, changes, .. } =
+            self.settings;
+        let mut seen =
+            board::watch(control_dir.clone(), history, asks, notice).map_err(Error::Start)?;
         let changes =
             changes.then(|| Changes::new(control_dir, seen.board.clone(), limits.patience));
         seen.may_change = changes.is_some();

@@ -79,6 +79,7 @@ fn settings(directory: &Path, token: Option<&str>) -> Settings {
         control_dir: directory.to_owned(),
         limits: Limits { patience: Duration::from_millis(500), ..Limits::default() },
         history: None,
+        asks: false,
         changes: true,
         notice: |_| {},
     }

@@ -14,6 +14,7 @@ fn server(token: Option<&str>) -> SocketAddr {
         control_dir: "/nowhere/at/all".into(),
         limits: Limits::default(),
         history: None,
+        asks: false,
         changes: false,
         notice: |_| {},
     };
@@ -103,6 +104,7 @@ fn nothing_listens_beyond_loopback_without_a_token() {
         control_dir: "/run/simnel".into(),
         limits: Limits::default(),
         history: None,
+        asks: false,
         changes: false,
         notice: |_| {},
     };

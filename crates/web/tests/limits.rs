@@ -17,7 +17,16 @@ fn server(limits: Limits, token: Option<&str>) -> SocketAddr {
     let token = token.map(String::from);
     let control_dir = "/nowhere/at/all".into();
     let (history, notice) = (None, (|_| {}) as fn(&str));
-    let settings = Settings { listen, token, control_dir, limits, history, changes: false, notice };
+    let settings = Settings {
+        listen,
+        token,
+        control_dir,
+        limits,
+        history,
+        asks: false,
+        changes: false,
+        notice,
+    };
     let server = Server::bind(settings).unwrap();
     let address = server.address();
     std::thread::spawn(move || server.run().unwrap());

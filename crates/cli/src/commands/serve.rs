@@ -52,6 +52,9 @@ pub struct Args {
     /// Let who knows the token try settings out, keep them and take them back, over the API.
     #[arg(long, requires = "token_file", conflicts_with = "test")]
     allow_changes: bool,
+    /// Ask no hosts for their names.
+    #[arg(long, conflicts_with = "test")]
+    no_mdns: bool,
     #[command(flatten)]
     control: Control,
 }
@@ -106,6 +109,7 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
         control_dir,
         limits: simnel_web::Limits::default(),
         history: args.history.clone(),
+        asks: !args.no_mdns,
         changes: args.allow_changes,
         notice: |text| crate::say!("simnel: {text}"),
     };

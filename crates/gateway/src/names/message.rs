@@ -1,4 +1,4 @@
-//! DNS messages (RFC 1035): a question, and the addresses that answer it.
+//! DNS messages (RFC 1035): a question, and the addresses or names that answer it.
 //!
 //! Any bytes give a message or none. Pointers of compressed names lead anywhere, so parts of a name
 //! are counted; of the records only the first [`RECORDS`] are read.
@@ -21,8 +21,12 @@ const ANSWER: u16 = 0x8000;
 const OPCODE_OR_ERROR: u16 = 0x780f;
 const ADDRESS: u16 = 1;
 const ALIAS: u16 = 5;
+/// The type of a name that stands for an address.
+pub(crate) const POINTER: u16 = 12;
 const ADDRESS_V6: u16 = 28;
 const INTERNET: u16 = 1;
+/// All of a class but the bit that is multicast DNS's own (RFC 6762, section 18).
+const CLASS: u16 = 0x7fff;
 
 /// A message with one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,12 +45,14 @@ pub(crate) struct Question {
     pub(crate) kind: u16,
 }
 
-/// Addresses of a name.
+/// Addresses of a name, or names of an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// Names that it stands for, by aliases.
     pub(crate) aliases: Vec<String>,
     pub(crate) addresses: Vec<IpAddr>,
+    /// Names that pointers lead to.
+    pub(crate) names: Vec<String>,
     /// Seconds for which all of that holds.
     pub(crate) ttl: u32,
 }
@@ -59,7 +65,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Message> {
         return None;
     }
     let (name, at) = name(bytes, HEADER)?;
-    let (kind, class) = (word(at)?, word(at + 2)?);
+    let (kind, class) = (word(at)?, word(at + 2)? & CLASS);
     let question = Question { name, kind };
     let answer = (flags & ANSWER != 0).then(|| answer(bytes, at + 4, answers, &question.name));
     (class == INTERNET).then_some(Message { id, question, answer })
@@ -69,6 +75,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Message> {
 fn answer(bytes: &[u8], mut at: usize, records: u16, asked: &str) -> Answer {
     let mut aliases = Vec::new();
     let mut addresses = Vec::new();
+    let mut names = Vec::new();
     for _ in 0..records.min(RECORDS) {
         let Some(record) = record(bytes, at) else { break };
         at = record.end;
@@ -77,6 +84,10 @@ fn answer(bytes: &[u8], mut at: usize, records: u16, asked: &str) -> Answer {
             ALIAS => {
                 let target = name(bytes, record.data).map(|(target, _)| target);
                 aliases.extend(target.map(|target| (record.owner, target, record.ttl)));
+            }
+            POINTER => {
+                let target = name(bytes, record.data).map(|(target, _)| target);
+                names.extend(target.map(|target| (record.owner, target, record.ttl)));
             }
             ADDRESS => {
                 let address = <[u8; 4]>::try_from(data).map(IpAddr::from);
@@ -103,6 +114,10 @@ fn answer(bytes: &[u8], mut at: usize, records: u16, asked: &str) -> Answer {
         answer.ttl = answer.ttl.min(*ttl);
         answer.addresses.push(*address);
     }
+    for (_, name, ttl) in names.iter().filter(|(owner, ..)| owner == last) {
+        answer.ttl = answer.ttl.min(*ttl);
+        answer.names.push(name.clone());
+    }
     answer
 }
 
@@ -119,7 +134,7 @@ fn record(bytes: &[u8], at: usize) -> Option<Record> {
     let (owner, at) = name(bytes, at)?;
     let [k0, k1, c0, c1, t0, t1, t2, t3, l0, l1] = *bytes.get(at..)?.first_chunk()?;
     let (data, length) = (at + 10, usize::from(u16::from_be_bytes([l0, l1])));
-    let kind = match u16::from_be_bytes([c0, c1]) {
+    let kind = match u16::from_be_bytes([c0, c1]) & CLASS {
         INTERNET => u16::from_be_bytes([k0, k1]),
         _ => 0,
     };

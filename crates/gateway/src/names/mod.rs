@@ -346,6 +346,7 @@ mod tests {
         let answer = ttl.map(|ttl| message::Answer {
             aliases: vec!["edge.cdn.example".into()],
             addresses: vec![address],
+            names: Vec::new(),
             ttl,
         });
         message::Message { id, question, answer }

@@ -7,6 +7,7 @@
 //! Added latency is the time in the discipline. Of a discipline in the kernel there are counters
 //! only: no flows, no hosts, no delay.
 
+mod mdns;
 mod names;
 pub mod words;
 
@@ -25,7 +26,7 @@ use crate::flows::{quantile, FlowEntry, LineEntry};
 use crate::kernel;
 use crate::presence::Change;
 use crate::sys;
-pub use names::Names;
+pub use names::{Names, Naming};
 
 /// Looks whose packets the quantiles are of.
 pub const WINDOW: usize = 10;

@@ -1,12 +1,21 @@
-//! Names of hosts at home: from `/etc/hosts` and from what DHCP servers write down.
+//! Names of hosts at home: from `/etc/hosts`, from what DHCP servers write down, and from the hosts
+//! themselves.
 //!
-//! Files are read as they are found, and damaged lines are passed over; nothing is asked of the
-//! network. Later sources do not overrule earlier ones.
+//! Files are read as they are found, and damaged lines are passed over. Hosts without a name there
+//! may be asked (`mdns.rs`). Later sources do not overrule earlier ones.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
+use simnel_core::{Span, Time};
+
+use super::mdns::Asker;
+use super::View;
+use crate::sys;
+
+/// Time between two readings of the files.
+const READ_AGAIN: Span = Span::from_secs(30);
 /// Bytes of a file that are read; a home's leases are far below.
 const LONGEST_FILE: u64 = 1 << 20;
 /// Characters of a name (RFC 1035 allows 253).
@@ -27,6 +36,45 @@ const FILES: [(&str, Reader); 7] = [
 ];
 /// One file an interface, of systemd-networkd's DHCP server.
 const NETWORKD: &str = "/var/lib/systemd/network/dhcp-server-lease";
+
+/// A source of names that goes on: files are read again, and hosts asked.
+pub struct Naming {
+    files: Names,
+    read: Time,
+    /// None: nothing is asked of the network.
+    asker: Option<Asker>,
+}
+
+impl Naming {
+    /// Reads all files that are there; with `asks`, hosts without a name will be asked.
+    pub fn new(asks: bool) -> Naming {
+        let asker = asks.then(Asker::default);
+        Naming { files: Names::read(), read: sys::now(), asker }
+    }
+
+    /// The names of now.
+    pub fn names(&mut self) -> Names {
+        let now = sys::now();
+        if now.since(self.read) >= READ_AGAIN {
+            (self.files, self.read) = (Names::read(), now);
+        }
+        let mut names = self.files.clone();
+        for (address, name) in self.asker.iter().flat_map(Asker::names) {
+            names.0.entry(address).or_insert_with(|| name.to_owned());
+        }
+        names
+    }
+
+    /// Asks those hosts of `views` that have no name, without waiting, and takes in what was
+    /// answered.
+    pub fn ask<'a>(&mut self, views: impl IntoIterator<Item = &'a View>) {
+        let hosts = views.into_iter().flat_map(|view| &view.hosts).map(|host| host.address);
+        let unknown = hosts.filter(|host| self.files.of(*host).is_none());
+        if let Some(asker) = &mut self.asker {
+            asker.turn(unknown, sys::now());
+        }
+    }
+}
 
 /// Names by address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,12 +117,17 @@ impl Names {
         self.0.insert(address, name.to_owned());
     }
 
+    /// True if `name` is one, and holds nothing that a terminal obeys.
+    pub(super) fn is_name(name: &str) -> bool {
+        let is_part = |c: char| c.is_alphanumeric() || "-_.' ".contains(c);
+        let says_nothing = name.is_empty() || name == "*" || name == "localhost";
+        !says_nothing && name.len() <= LONGEST_NAME && name.chars().all(is_part)
+    }
+
     /// Learns a name, unless the address has one or it says nothing.
     fn learn(&mut self, address: &str, name: &str) {
         let name = name.trim_end_matches('.');
-        let is_name = |c: char| c.is_alphanumeric() || "-_.' ".contains(c);
-        let says_nothing = name.is_empty() || name == "*" || name == "localhost";
-        if says_nothing || name.len() > LONGEST_NAME || !name.chars().all(is_name) {
+        if !Names::is_name(name) {
             return;
         }
         if let Ok(address) = address.parse() {

@@ -1,9 +1,10 @@
-//! The table of flows, against what sender and receiver counted.
+//! The table of flows, against what sender and receiver counted; and names of the hosts in it.
 
-use std::net::UdpSocket;
-use std::time::Duration;
+use std::net::{IpAddr, SocketAddrV6, UdpSocket};
+use std::time::{Duration, Instant};
 
 use simnel_gateway::flows::{FlowEntry, LineEntry};
+use simnel_gateway::view::{Look, Naming, Viewer};
 use simnel_gateway::Direction;
 
 use crate::world::{address, option, World};
@@ -64,5 +65,86 @@ pub fn flows_are_told_of() {
     assert!(flow.idle_ns >= 900_000_000, "silent since the last datagram: {flow:?}");
     assert!(line.sojourns.iter().sum::<u64>() >= received);
     assert_eq!((line.untracked, line.evicted), (0, 0));
+    world.stop();
+}
+
+/// Port of multicast DNS.
+const MDNS: u16 = 5353;
+
+/// A responder at the client, in the group `group` of multicast DNS.
+fn responder(world: &World, group: &str) -> UdpSocket {
+    let group: IpAddr = group.parse().unwrap();
+    let index = world.ip("c", "-o link show lan0");
+    let index = index.split(':').next().unwrap().parse().unwrap();
+    let at = match group {
+        IpAddr::V4(_) => address("0.0.0.0", MDNS),
+        // The whole port would be that of IPv4 as well.
+        IpAddr::V6(group) => SocketAddrV6::new(group, MDNS, 0, index).into(),
+    };
+    let socket = world.within("c", || UdpSocket::bind(at).unwrap());
+    match group {
+        IpAddr::V4(group) => socket.join_multicast_v4(&group, &"10.77.1.2".parse().unwrap()),
+        IpAddr::V6(group) => socket.join_multicast_v6(&group, index),
+    }
+    .unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    socket
+}
+
+/// Answers the query that has come, if one has: the host is `Laptop.local`.
+fn answer(responder: &UdpSocket) {
+    let mut bytes = [0; 512];
+    let Ok((length, from)) = responder.recv_from(&mut bytes) else { return };
+    let mut bytes = bytes[..length].to_vec();
+    (bytes[2], bytes[7]) = (0x84, 1);
+    bytes.extend(b"\xc0\x0c\0\x0c\0\x01\0\0\0\x0a\0\x0e\x06Laptop\x05local\0");
+    responder.send_to(&bytes, from).unwrap();
+}
+
+/// The client's addresses, and the server's.
+const OWN: [&str; 2] = ["10.77.1.2", "fd77:1::2"];
+const FAR: [&str; 2] = ["10.77.2.2", "fd77:2::2"];
+
+/// Addresses of the client that are seen, and their names; they are asked if `naming` asks.
+fn named(world: &World, viewer: &mut Viewer, naming: &mut Naming) -> Vec<(IpAddr, Option<String>)> {
+    let look = Look::take(&world.control, "wan0").unwrap();
+    let view = viewer.see(look, &naming.names());
+    world.within("g", || naming.ask([&view]));
+    let own = OWN.map(|text| text.parse::<IpAddr>().unwrap());
+    let hosts = view.hosts.into_iter().filter(|host| own.contains(&host.address));
+    hosts.map(|host| (host.address, host.name)).collect()
+}
+
+/// A host is asked by IPv4 and IPv6 what it is called, unless that is not wanted.
+pub fn hosts_say_their_names_by_mdns() {
+    let mut world = World::new();
+    world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
+    for (from, to) in OWN.into_iter().zip(FAR) {
+        let client = world.within("c", || UdpSocket::bind(address(from, 0)).unwrap());
+        client.send_to(&[0; 100], address(to, PORT)).unwrap();
+    }
+    let mut viewer = Viewer::new();
+    let begin = Instant::now();
+    while named(&world, &mut viewer, &mut Naming::new(false)).len() < OWN.len() {
+        assert!(begin.elapsed() < Duration::from_secs(5), "no hosts are seen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let responders = ["224.0.0.251", "ff02::fb"].map(|group| responder(&world, group));
+    let silent = named(&world, &mut viewer, &mut Naming::new(false));
+    assert!(silent.iter().all(|(_, name)| name.is_none()), "{silent:?}");
+    for responder in &responders {
+        assert!(responder.recv(&mut [0; 512]).is_err(), "a host was asked");
+    }
+    let mut naming = Naming::new(true);
+    let begin = Instant::now();
+    loop {
+        let hosts = named(&world, &mut viewer, &mut naming);
+        if hosts.iter().all(|(_, name)| name.as_deref() == Some("laptop")) {
+            println!("  {hosts:?} after {:?}", begin.elapsed());
+            break;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "{hosts:?}");
+        responders.iter().for_each(answer);
+    }
     world.stop();
 }

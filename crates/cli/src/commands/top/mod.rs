@@ -17,13 +17,11 @@ use miette::{miette, IntoDiagnostic};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::DefaultTerminal;
 use simnel_gateway::kernel;
-use simnel_gateway::view::{Look, Names, View, Viewer};
+use simnel_gateway::view::{Look, Naming, View, Viewer};
 
 use super::{interface_name, misuse_with_help, output_failed, Control};
 use state::{Next, State};
 
-/// Time between two readings of the files with names.
-const NAMES_AGAIN: Duration = Duration::from_secs(30);
 /// Columns and lines of `--once`.
 const PAPER: (u16, u16) = (100, 40);
 
@@ -33,7 +31,8 @@ const PAPER: (u16, u16) = (100, 40);
     simnel top wan --once | head -4\n  \
     simnel top wan --json | jq '.hosts[] | [.name, .upload_bps]'\n\n\
 Keys: Tab hosts or flows, s next column to sort by, r reverse, / filter, p pause, ? help, q quit.\n\
-Names come from /etc/hosts and the leases of dnsmasq, ISC's dhcpd, Kea and systemd-networkd.\n\
+Names come from /etc/hosts and the leases of dnsmasq, ISC's dhcpd, Kea and systemd-networkd;\n\
+other hosts are asked by multicast DNS, unless --no-mdns is said.\n\
 Added latency is the time in the queue: p50 and p99 of the last ten looks. Of an interface that\n\
 the kernel shapes there are counters only: no delay, no hosts, no flows.")]
 pub struct Args {
@@ -49,6 +48,9 @@ pub struct Args {
     /// Seconds between two looks.
     #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     delay: Duration,
+    /// Ask no hosts for their names.
+    #[arg(long)]
+    no_mdns: bool,
     #[command(flatten)]
     control: Control,
 }
@@ -119,8 +121,7 @@ struct Source {
     directory: std::path::PathBuf,
     interface: String,
     viewer: Viewer,
-    names: Names,
-    read: Instant,
+    naming: Naming,
 }
 
 impl Source {
@@ -129,17 +130,15 @@ impl Source {
             directory: args.control.directory.clone(),
             interface,
             viewer: Viewer::new(),
-            names: Names::read(),
-            read: Instant::now(),
+            naming: Naming::new(!args.no_mdns),
         }
     }
 
     fn look(&mut self) -> miette::Result<View> {
-        if self.read.elapsed() >= NAMES_AGAIN {
-            (self.names, self.read) = (Names::read(), Instant::now());
-        }
         let look = Look::take(&self.directory, &self.interface).into_diagnostic()?;
-        Ok(self.viewer.see(look, &self.names))
+        let view = self.viewer.see(look, &self.naming.names());
+        self.naming.ask([&view]);
+        Ok(view)
     }
 }
 
