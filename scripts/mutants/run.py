@@ -238,8 +238,12 @@ class Crate:
                         firm[path].add(place)
             return
         for span in error["spans"]:
+            if not span["is_primary"]:
+                continue
+            while span["file_name"] not in places and span["expansion"]:
+                span = span["expansion"]["span"]
             around = places.get(span["file_name"])
-            if not (span["is_primary"] and around):
+            if not around:
                 continue
             begin, end = span["byte_start"], span["byte_end"]
             if error["code"] and error["code"]["code"] == "E0004":

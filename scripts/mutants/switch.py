@@ -95,6 +95,8 @@ class Source:
             if const is not None:
                 self.constant[number] = const
         if genre == "FnValue":
+            if replacement.startswith("::std::iter::"):
+                raise Inexpressible("an `impl Iterator` is of one type")
             value = "" if replacement == "()" else f" {replacement}"
             self.insertions.setdefault(start, []).append((number, f"{{ return{value}; }} "))
         elif genre == "MatchArmGuard":

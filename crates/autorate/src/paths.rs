@@ -244,13 +244,13 @@ impl Paths {
         replaced
     }
 
-    /// The next reflector of the list that is not in use.
+    /// The next reflector of the list that is not in use; there is one.
     fn candidate(&mut self) -> u32 {
         for _ in 0..self.listed {
-            let name = u32::from(self.next % self.listed.max(1));
-            self.next = (name as u8 + 1) % self.listed.max(1);
-            if self.active[..self.number].iter().all(|path| path.name != name) {
-                return name;
+            let name = self.next;
+            self.next = (name + 1) % self.listed;
+            if self.active[..self.number].iter().all(|path| path.name != name.into()) {
+                return name.into();
             }
         }
         0
@@ -404,6 +404,8 @@ mod tests {
         for rtt in [ms(32), ms(20)] {
             let mut paths = answered(6, &[20, 20, 20], at(0));
             (0..4).for_each(|_| paths.answer(2, ms(40), at(0)));
+            // 20 ms with what an answer after 32 adds.
+            paths.active[2].base = Some(Span(19_976_517));
             paths.answer(2, rtt, at(0));
             assert_eq!(paths.active[2].odd, 0, "{rtt:?}");
         }
@@ -462,6 +464,7 @@ mod tests {
         }
         assert!([9, 10, 2, 3].iter().all(|tag| paths.passing.iter().any(|path| path.name == *tag)));
         assert!(paths.passing.iter().all(|path| path.name > 1));
+        assert!(!Paths::new(0, 0).by_passing());
         // Of a connection's RTTs between two reviews the lowest counts: ACKs may be held back.
         let mut paths = Paths::new(0, 0);
         for rtts in [[90, 20, 50], [70, 30, 60], [30, 70, 80]] {
@@ -513,6 +516,13 @@ mod tests {
             assert_eq!(after(1_600, most, earlier), Some(at(100)));
             assert_eq!(after(1_600, most + 1, earlier), Some(at(1_700)));
         }
+        // To the unit, where both are whole numbers of it.
+        for (off, since) in [(195_313, at(100)), (195_314, at(100) + Span(8_192))] {
+            let mut comings = Comings::default();
+            comings.hear(start, at(100));
+            comings.hear(start.wrapping_add(off), at(100) + Span(8_192));
+            assert_eq!(comings.first.map(|(since, _)| since), Some(since));
+        }
         let mut comings = Comings::default();
         assert_eq!(comings.rise(at(5_000)), None);
         comings.hear(start, at(100));
@@ -541,6 +551,7 @@ mod tests {
             paths.active[0].base = Some(ms(20));
             (0..2).for_each(|_| paths.answer(0, ms(20) + rise, at(1_000)));
             (0..2).for_each(|_| paths.came(0, 500 + coming(7), true, at(1_000)));
+            (0..2).for_each(|_| paths.came(1, 500 + coming(90), true, at(1_000)));
             paths.active[0].base = Some(ms(20));
             paths.coming(total, at(1_000))
         };

@@ -309,10 +309,72 @@ fn a_far_end_that_had_nothing_to_send_shows_no_round_trip() {
     assert_eq!(trips.echoed(5, 6, at(24_100)), None);
 }
 
-/// Two loaded directions, and a delay that grows to 40 ms; a far clock tells whose it is. The rates
-/// before and after.
-fn rates_by_a_far_clock(grows: usize, ticks_a_second: u64) -> [[Rate; 2]; 2] {
-    let settings = Settings { limits: [limits(2, 20), limits(10, 80)], reflectors: 0, active: 0 };
+/// Of comings the lowest of each connection is kept, and of two in one place the first.
+#[test]
+fn comings_and_round_trips_are_kept_by_connection() {
+    let trips = RoundTrips::new();
+    let at = |us: u64| Time(us * 1_024);
+    let (one, rival, other) = (7 << 32 | 1, 8 << 32 | 33, 9 << 32 | 2);
+    let comings = |trips: &RoundTrips| {
+        let mut all = Vec::new();
+        trips.take_comings(|connection, coming| all.push((connection, coming)));
+        all
+    };
+    let came = |connection, after: u64| {
+        // A millisecond of the far clock, and so many units later.
+        let arrival = ((5_000 * 1_000_000) >> 10) + after;
+        trips.came(connection, 5_000, at(arrival));
+    };
+    trips.came(one, 0, at(9));
+    assert_eq!(comings(&trips), []);
+    came(one, 70);
+    came(one, 90);
+    came(rival, 10);
+    came(other, 80);
+    assert_eq!(comings(&trips), [(7, 70), (9, 80)]);
+    came(one, 90);
+    came(rival, 99);
+    came(one, 60);
+    assert_eq!(comings(&trips), [(7, 60)]);
+    // Likewise the RTTs.
+    let trip = |connection, rtt: u64| {
+        trips.sent(connection, Stamp { value: 3, has_data: true }, at(100_000));
+        trips.echoed(connection, 3, at(100_000 + rtt));
+    };
+    trip(one, 70);
+    trip(one, 90);
+    trip(rival, 10);
+    let mut all = Vec::new();
+    trips.take(|connection, rtt| all.push((connection, rtt.0 / 1_024)));
+    assert_eq!(all, [(7, 70)]);
+}
+
+/// A pause of 5 ms, or of a quarter of the RTT, is none; a timestamp counts for ten seconds.
+#[test]
+fn pauses_and_stamps_have_bounds() {
+    let at = |units: u64| Time(units * 1_024);
+    let heard_before = |rtt: u64, pause: u64| {
+        let trips = RoundTrips::new();
+        trips.sent(5, Stamp { value: 2, has_data: false }, at(100_000));
+        trips.echoed(5, 1, at(100_000 + rtt - pause));
+        trips.echoed(5, 2, at(100_000 + rtt)).is_some()
+    };
+    assert!(heard_before(40_000, 10_000) && !heard_before(40_000, 10_001));
+    assert!(heard_before(8_000, 4_882) && !heard_before(8_000, 4_883));
+    for (units, rtt) in [(9_765_624, 9_765_664), (9_765_625, 40)] {
+        let trips = RoundTrips::new();
+        for sent in [1_000, 1_000 + units] {
+            trips.sent(5, Stamp { value: 2, has_data: true }, at(sent));
+        }
+        let found = trips.echoed(5, 2, at(1_000 + units + 40)).map(|rtt| rtt.0 / 1_024);
+        assert_eq!(found, Some(rtt).filter(|rtt| *rtt < 9_765_625));
+    }
+}
+
+/// Two loaded directions, and a delay that grows to 40 ms; a far clock tells whose it is, that of
+/// a connection or of a reflector. The rates before and after.
+fn rates_by_a_far_clock(reflectors: u8, grows: usize, ticks_a_second: u64) -> [[Rate; 2]; 2] {
+    let settings = Settings { limits: [limits(2, 20), limits(10, 80)], reflectors, active: 1 };
     let mut controller = Controller::new(&settings, Time::ZERO);
     let (trips, mut now) = (RoundTrips::new(), Time::ZERO + Span::from_secs(100));
     let mut rates = controller.tick(now, [Seen::default(); 2]).rates.map(Option::unwrap);
@@ -321,10 +383,16 @@ fn rates_by_a_far_clock(grows: usize, ticks_a_second: u64) -> [[Rate; 2]; 2] {
         now += INTERVAL;
         let queue = Span::from_millis(n.saturating_sub(80));
         let way_back = if grows == DOWN { queue } else { Span::ZERO };
-        controller.passing(0, Span::from_millis(30) + queue, now);
         let sent = now.0 - Span::from_millis(15).0 - way_back.0;
-        trips.came(1, 7000 + (sent * ticks_a_second / 1_000_000_000) as u32, now);
-        controller.hear(&trips, now);
+        let stamp = 7000 + (sent * ticks_a_second / 1_000_000_000) as u32;
+        if reflectors > 0 {
+            controller.answer(0, Span::from_millis(30) + queue, now);
+            controller.came(0, stamp, now);
+        } else {
+            controller.passing(0, Span::from_millis(30) + queue, now);
+            trips.came(1, stamp, now);
+            controller.hear(&trips, now);
+        }
         let seen = rates.map(|rate| {
             let bytes = rate.bytes() / 20;
             Seen { arrived: bytes, released: bytes, backlog: 20_000 }
@@ -339,14 +407,16 @@ fn rates_by_a_far_clock(grows: usize, ticks_a_second: u64) -> [[Rate; 2]; 2] {
 
 #[test]
 fn a_far_clock_tells_whose_delay_it_is() {
-    for (guilty, innocent) in [(UP, DOWN), (DOWN, UP)] {
-        let [before, after] = rates_by_a_far_clock(guilty, 1000);
+    for (reflectors, guilty, innocent) in
+        [(0, UP, DOWN), (0, DOWN, UP), (1, UP, DOWN), (1, DOWN, UP)]
+    {
+        let [before, after] = rates_by_a_far_clock(reflectors, guilty, 1000);
         assert!(after[guilty] < before[guilty], "{guilty}: {before:?}, {after:?}");
         assert!(after[innocent] >= before[innocent], "{guilty}: {before:?}, {after:?}");
     }
     // A clock that does not count milliseconds is not believed: the upload is tried first.
     for clock in [100, 250, 1_000_000] {
-        let [before, after] = rates_by_a_far_clock(DOWN, clock);
+        let [before, after] = rates_by_a_far_clock(0, DOWN, clock);
         assert!(after[UP] < before[UP], "{clock}: {before:?}, {after:?}");
     }
 }
@@ -443,7 +513,7 @@ fn a_delay_that_nobody_made_is_the_paths_after_600_ms() {
 /// full; a download that does not may wait for its acknowledgements, in the upload's queue.
 #[test]
 fn whose_delay_it_is() {
-    let drained = |before: u64, rise: u64, upload: u64, download: [u64; 2]| {
+    let judged = |before: u64, rise: u64, upload: u64, download: [u64; 2]| {
         let mut both = Both::new(1);
         (0..10).for_each(|_| both.tick(30, [upload, before]));
         // Enough to end all searches.
@@ -451,11 +521,15 @@ fn whose_delay_it_is() {
             let rise = [4, 8, rise][usize::from(n >= 14) + usize::from(n >= 16)];
             both.tick(30 + rise, [upload, download[n % 2]]);
         }
-        both.drains()
+        both
     };
-    let drains = |rise, upload, download| drained(50, rise, upload, download);
+    let drains = |rise, upload, download| judged(50, rise, upload, download).drains();
     assert_eq!(drains(40, 100, [50, 50]), [false, true], "even: the line is full");
-    assert_eq!(drained(100, 40, 100, [50, 50]), [true, false], "less than before");
+    let less = judged(100, 40, 100, [50, 50]);
+    assert_eq!(less.drains(), [true, false], "less than before");
+    let state = less.controller.state();
+    assert!(matches!(state.reasons[UP], Some((Reason::Delay, at)) if at == less.now));
+    assert_eq!(drains(62, 100, [50, 50]), [true, true], "so much may be of both");
     assert_eq!(drains(40, 100, [80, 10]), [true, false], "uneven: the upload first");
     assert_eq!(drains(59, 100, [80, 10]), [true, false]);
     assert_eq!(drains(62, 100, [80, 10]), [true, true], "so much may be of both");

@@ -72,6 +72,9 @@ mod tests {
         let mut path = Path::default();
         path.learn(&FOUND);
         assert_eq!(path, Path { srtt8_us: 800, ..Path::default() });
+        // Nor in the midst of a recovery: there is nothing to compare with.
+        path.learn(&Experience { ssthresh: Some(30), open: false, ..FOUND });
+        assert_eq!(path.ssthresh, 0);
         path.learn(&Experience { ssthresh: Some(70), ..FOUND });
         assert_eq!(path.ssthresh, 70);
         // Congestion avoidance beyond twice the threshold: half of the window is as safe.

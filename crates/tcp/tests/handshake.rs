@@ -258,6 +258,40 @@ fn bare_acks_are_ecn_capable_with_dctcp_alone() {
     }
 }
 
+/// RFC 3168, section 6.1.5: what is sent again is not ECN-capable; nor is a FIN without data.
+#[test]
+fn only_new_data_is_ecn_capable() {
+    use simnel_core::packet::Ecn;
+    let config = Config { ecn: EcnMode::On, ..Config::default() };
+    let (mut client, _) = connected(&config, &config);
+    client.write(1_448);
+    let first = sent(&mut client, ms(40));
+    assert_eq!((first.len(), first[0].ecn), (1, Ecn::Ect0));
+    let timer = client.next_timer().expect("a timer");
+    client.on_timer(timer);
+    let again = sent(&mut client, timer);
+    assert_eq!((again[0].seq, again[0].len, again[0].ecn), (1, 1_448, Ecn::NotEct));
+    let (mut client, _) = connected(&config, &config);
+    client.close();
+    let fin = sent(&mut client, ms(40));
+    assert!(fin[0].flags.has(TcpFlags::FIN) && fin[0].len == 0 && fin[0].ecn == Ecn::NotEct);
+}
+
+/// RFC 9293, section 3.10.7.4: what lies outside the window is answered, and is no data; nor is
+/// what leaves a gap, yet.
+#[test]
+fn what_cannot_be_read_is_no_event() {
+    let (_, mut server) = connected(&Config::default(), &Config::default());
+    for seq in [10_000_001, 1_449] {
+        let mut segment = Segment::new(TcpFlags::ACK, seq, 1);
+        (segment.len, segment.timestamps, segment.ts_val) = (1_448, true, 50);
+        server.on_segment(&segment, ms(50));
+        let answer = sent(&mut server, ms(50));
+        assert_eq!((answer.len(), answer[0].ack, answer[0].len), (1, 1, 0), "{seq}");
+        assert!(!server.take_events().data);
+    }
+}
+
 /// Segments each way until there are no more.
 fn exchange(a: &mut Endpoint, b: &mut Endpoint, at: u64) {
     for n in 0..10 {

@@ -238,10 +238,13 @@ fn fin_and_reset_end_a_connection() {
     script.forget();
     script.play("60 < fin 2\n60 > ack 2920b_fin");
     assert!(script.endpoint.take_events().peer_closed);
-    let mut script = Script::new(&plain());
-    script.play("60 < rst\n60 > nothing");
-    assert!(script.endpoint.take_events().reset);
-    assert_eq!(script.endpoint.next_timer(), None);
+    // An ACK that was to come later comes no more.
+    for before in ["", "60 < data 0..1"] {
+        let mut script = Script::new(&Config { quick_acks: 0, ..plain() });
+        script.play(before).play("60 < rst\n60 > nothing");
+        assert!(script.endpoint.take_events().reset);
+        assert_eq!(script.endpoint.next_timer(), None);
+    }
 }
 
 /// Linux's `tcp_event_data_sent`: where data goes both ways, acknowledgements wait for it.
@@ -255,5 +258,14 @@ fn data_in_answer_ends_quick_acks() {
          62 < data 1..2
          101 > nothing
          102.5 > ack 2",
+    );
+    // A FIN without data is no answer.
+    Script::new(&plain()).play(
+        "60 < data 0..1
+         60 > ack 1
+         61 close
+         61 > ack 1
+         62 < data 1..2
+         62 > ack 2",
     );
 }

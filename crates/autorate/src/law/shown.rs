@@ -49,3 +49,24 @@ impl Reason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_and_reasons_have_words() {
+        let phases = [Phase::Rising, Phase::Holding, Phase::Draining].map(Phase::name);
+        assert_eq!(phases, ["rising", "holding", "draining"]);
+        let reasons =
+            [Reason::Room, Reason::Delay, Reason::Arrivals, Reason::Drained, Reason::Route];
+        let words = [
+            "load without delay",
+            "delay under load",
+            "the line delivers less",
+            "the delay is gone",
+            "the delay is the route's",
+        ];
+        assert_eq!(reasons.map(Reason::name), words);
+    }
+}

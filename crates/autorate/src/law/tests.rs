@@ -232,9 +232,10 @@ fn what_comes_at_once_and_stands_is_a_jump() {
 /// Bytes that would have made a queue of 64 ms, and a delay that stood still.
 #[test]
 fn a_delay_that_stands_still_is_no_queue_if_what_passed_did_not() {
-    let passed = [2 * FULL, 2 * FULL, 2 * FULL, 0, 0, 0, 9 * FULL, 9 * FULL];
+    let passed = [4 * FULL, 0, 0, 0, FULL, FULL, 9 * FULL, 9 * FULL];
     let no_queue = |sends: bool, delays: [u64; 2], votes: [u32; STILL]| {
         let mut law = law(sends);
+        law.pass(8, Seen { arrived: 7 * FULL, released: 7 * FULL, backlog: 0 }, 0);
         for (n, bytes) in passed.into_iter().enumerate() {
             let delay = us(delays[n % 2]);
             let votes = n.checked_sub(ECHO).map_or(9, |n| votes[n]);
@@ -672,6 +673,22 @@ fn a_drain_that_is_over_is_judged() {
     law.decide_now(&accused(11_000));
     assert_eq!(state(&law), Some((2, true)));
     assert!(judged(1, 450, 14_999).rate < 800_000);
+    assert_eq!(state(&judged(1, 450, 12_000)), Some((1, false)), "that much is drained once more");
+    // Less than 12 ms are not drained a third time, however little the rate fell.
+    for (number, in_vain) in [(1, false), (2, true), (3, true)] {
+        let mut law = draining(UPLOAD, number, 450);
+        let drain = law.drain.as_mut().unwrap();
+        (drain.delay, drain.before.0) = (us(12_000), 841_142);
+        law.decide_now(&accused(11_999));
+        assert_eq!(state(&law), Some((number + u8::from(!in_vain), in_vain)));
+    }
+    // A delay that has grown by more than a quarter asks for half of the rate.
+    for (delay, found) in [(25_000, (2, true)), (25_001, (3, false))] {
+        let mut law = draining(UPLOAD, 2, 450);
+        law.drain.as_mut().unwrap().unsure = true;
+        law.decide_now(&accused(delay));
+        assert_eq!(state(&law), Some(found), "{delay}");
+    }
 }
 
 /// Where a download gets less still while its drain goes on, arrivals are the capacity.
@@ -685,7 +702,7 @@ fn a_starved_drain_follows_the_arrivals() {
     };
     assert_eq!(follow(20_000, 20_000), (575_000, 625_000, Reason::Arrivals));
     assert_eq!(follow(20_000, 11_999), (736_000, 800_000, Reason::Delay));
-    assert_eq!(follow(25_600, 20_000), (736_000, 800_000, Reason::Delay));
+    assert_eq!(follow(25_600, 25_000), (736_000, 800_000, Reason::Delay));
 }
 
 #[test]

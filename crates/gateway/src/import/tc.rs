@@ -60,10 +60,13 @@ pub fn import(text: &str, device: Option<&str>) -> Imported {
             names.push(line.device);
         }
     }
-    for name in names {
+    // `ifb4pppoe-wan` ends with `wan` as well.
+    let owner = |ifb: &str| {
+        names.iter().filter(|name| ifb.ends_with(**name)).max_by_key(|name| name.len()).copied()
+    };
+    for &name in &names {
         let has_arrivals = arrivals.contains(&name);
-        let same = |line: &&Line| line.device.ends_with(name) && line.device != name;
-        let mut at = ifbs.iter().position(same);
+        let mut at = ifbs.iter().position(|line| owner(line.device) == Some(name));
         if at.is_none() && has_arrivals && arrivals.len() == 1 && ifbs.len() == 1 {
             at = Some(0);
         }
@@ -327,6 +330,26 @@ target 5ms interval 100ms memory_limit 4Mb ecn drop_batch 64
         let interface = &imported.interfaces[0];
         assert_eq!(rate(&interface.download).as_deref(), Some("90Mbit"), "{:?}", imported.notes);
         assert_eq!(rate(&interface.upload).as_deref(), Some("10Mbit"));
+    }
+
+    /// The name of one interface may be the end of another's.
+    #[test]
+    fn an_ifb_is_of_the_longest_name_that_it_ends_with() {
+        let text = "qdisc cake 1: dev wan root refcnt 2 bandwidth 1Mbit\n\
+                    qdisc ingress ffff: dev wan parent ffff:fff1 ---\n\
+                    qdisc cake 2: dev pppoe-wan root refcnt 2 bandwidth 2Mbit\n\
+                    qdisc ingress ffff: dev pppoe-wan parent ffff:fff1 ---\n\
+                    qdisc cake 3: dev ifb4pppoe-wan root refcnt 2 bandwidth 20Mbit\n\
+                    qdisc cake 4: dev ifb4wan root refcnt 2 bandwidth 10Mbit\n";
+        let imported = import(text, None);
+        let rate = |way: &Option<Way>| way.as_ref().and_then(|way| way.rate.clone()).unwrap();
+        let told: Vec<_> = imported
+            .interfaces
+            .iter()
+            .map(|one| (one.name.as_str(), rate(&one.download), rate(&one.upload)))
+            .collect();
+        let expected = [("wan", "10Mbit", "1Mbit"), ("pppoe-wan", "20Mbit", "2Mbit")];
+        assert!(told.iter().map(|(n, d, u)| (*n, d.as_str(), u.as_str())).eq(expected), "{told:?}");
     }
 
     #[test]

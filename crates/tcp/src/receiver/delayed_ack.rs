@@ -14,8 +14,6 @@ use crate::config::Config;
 
 /// The delayed-ACK time never exceeds this (RFC 1122 says 500 ms; Linux 200).
 const MOST_US: u32 = 200_000;
-/// Nor half a second before anything is known of the RTT.
-const MOST_UNKNOWN_US: u32 = 500_000;
 /// Duplicate ACKs that are never held back: they start recovery.
 const PROMPT_DUPLICATES: u8 = 3;
 /// Most ACKs held back (`tcp_comp_sack_nr`).
@@ -264,13 +262,8 @@ impl AckTimers {
     fn delay(&mut self, round: &Round, now: &Now) -> bool {
         let mut ato = self.ato;
         let most_ticks = self.ticks.covering(MOST_US).max(self.least_ticks);
-        if ato > self.least_ticks {
-            let known = self.pingpong || self.pushed;
-            let mut most = if known { most_ticks } else { self.ticks.covering(MOST_UNKNOWN_US) };
-            if round.srtt_us != 0 {
-                most = most.min(self.ticks.covering(round.srtt_us).max(self.least_ticks));
-            }
-            ato = ato.min(most);
+        if ato > self.least_ticks && round.srtt_us != 0 {
+            ato = ato.min(self.ticks.covering(round.srtt_us).max(self.least_ticks));
         }
         let ato = ato.min(most_ticks);
         let tick = self.ticks.number(now) as u32;

@@ -295,5 +295,12 @@ mod tests {
             assert_eq!((sender.write_end, sender.source.pace), (filled, Pace::Writing));
             assert_eq!(sender.source.stopped_at(146_001), write_end == 1);
         }
+        // What SACKed neighbours save has room for more: 29 times 1280 bytes, 13 segments.
+        let mut sender = Sender::new(&Config { sndbuf_max: 274_000, ..Config::default() });
+        (sender.window.cwnd, sender.window.mss, sender.window.una) = (50, 1_460, 1);
+        sender.board.sacked_out = 30;
+        sender.board.sacked.insert(1_461, 45_261);
+        assert!(sender.fill());
+        assert_eq!(sender.write_end, 1 + 114 * 1_460);
     }
 }

@@ -110,6 +110,9 @@ fn a_super_packet_lasts_a_millisecond() {
         line.bbr.pacing_rate = rate;
         assert_eq!(line.bbr.burst(&line.window), segments, "{rate}");
     }
+    // With room for the longest headers.
+    line.window.mss = 650;
+    assert_eq!(line.bbr.burst(&line.window), 100);
     line.window.mss = 100;
     assert_eq!(line.bbr.burst(&line.window), 127);
 }
@@ -338,7 +341,9 @@ fn the_least_rtt_is_measured_anew_after_ten_seconds() {
         (line.bbr.mode, line.bbr.min_rtt_us)
     };
     assert_eq!(step(&mut line, 5_000_000, &rtt(30_000)), (Mode::ProbeBw, 30_000));
-    assert_eq!(step(&mut line, 10_000_000, &rtt(50_000)), (Mode::ProbeBw, 30_000));
+    // As little again is no news (Linux since 5.5): its age counts from the first time.
+    assert_eq!(step(&mut line, 4_000_000, &rtt(30_000)), (Mode::ProbeBw, 30_000));
+    assert_eq!(step(&mut line, 6_000_000, &rtt(50_000)), (Mode::ProbeBw, 30_000));
     // A delayed ACK says nothing about the path.
     let delayed = RateSample { ack_delayed: true, ..rtt(90_000) };
     assert_eq!(step(&mut line, 1_000, &delayed), (Mode::ProbeRtt, 30_000));
@@ -399,6 +404,11 @@ fn the_window_grows_by_what_is_delivered() {
     assert_eq!(line.window.cwnd, 86);
     line.bbr.set_window(&mut line.window, &acked(0));
     assert_eq!(line.window.cwnd, 86);
+    // What acknowledges nothing changes nothing, not even a window below the least.
+    line.window.cwnd = 2;
+    line.bbr.set_window(&mut line.window, &acked(0));
+    assert_eq!(line.window.cwnd, 2);
+    line.window.cwnd = 86;
     // Aggregation: of what was seen to come at once, as much as 100 ms bring at the most.
     for (extra, cwnd) in [([0, 30], 116), ([20, 0], 106), ([500, 0], 186)] {
         line.bbr.extra = extra;
@@ -413,7 +423,10 @@ fn the_window_grows_by_what_is_delivered() {
         line.bbr.set_window(&mut line.window, &acked(10));
         assert_eq!(line.window.cwnd, after);
     }
-    line.window.delivered = 9;
+    (line.window.cwnd, line.window.delivered) = (86, 10);
+    line.bbr.set_window(&mut line.window, &acked(80));
+    assert_eq!(line.window.cwnd, 86);
+    (line.window.cwnd, line.window.delivered) = (11, 9);
     line.bbr.set_window(&mut line.window, &acked(80));
     assert_eq!(line.window.cwnd, 91);
     line.bbr.set_window(&mut line.window, &acked(1));
@@ -487,6 +500,19 @@ fn aggregated_acks_are_counted_against_the_rate() {
         assert_eq!(acks(&mut line, 1_000_000, 2, true), [80, 2]);
     }
     assert_eq!(acks(&mut line, 1_000_000, 3, true), [3, 2]);
+    // An epoch has 2^20 segments at most.
+    line.window.cwnd = u32::MAX;
+    for (before, acked, after) in [
+        (1_000, 2_000, 3_000),
+        (EXTRA_RESET - 10, 9, EXTRA_RESET - 1),
+        (EXTRA_RESET - 10, 10, 10),
+        (0, 2 * EXTRA_RESET, EXTRA_RESET - 1),
+    ] {
+        (line.bbr.epoch_acked, line.bbr.epoch_us) = (before, line.now.us);
+        acks(&mut line, 0, acked, false);
+        assert_eq!(line.bbr.epoch_acked, after);
+    }
+    (line.window.cwnd, line.bbr.extra) = (80, [3, 2]);
     // Without a sample nothing is said.
     line.bbr.round_start = true;
     let rounds = line.bbr.extra_rounds;
@@ -561,6 +587,43 @@ fn a_policer_ends_probing_at_once() {
     line.bbr.look_for_policer(&line.window, &loss, &line.now);
     assert!(line.bbr.policer.in_use);
     assert_eq!((line.bbr.pacing_gain, line.bbr.policer.rate), (ONE, ONE_A_MS));
+}
+
+/// Linux's `bbr_lt_bw_sampling`: the 48 rounds are those of ProbeBw, which begins anew after them.
+/// A policer that is known already changes no gain.
+#[test]
+fn a_policer_is_believed_for_rounds_of_probing() {
+    for (mode, over) in [(Mode::ProbeBw, true), (Mode::Startup, false), (Mode::Drain, false)] {
+        let mut line = Line::probing();
+        (line.bbr.mode, line.bbr.round_start, line.bbr.cycle) = (mode, true, 1);
+        line.bbr.pacing_gain = DRAIN_GAIN;
+        line.bbr.policer = Policer { in_use: true, rounds: 47, ..Policer::default() };
+        line.bbr.look_for_policer(&line.window, &RateSample::default(), &line.now);
+        assert_eq!((line.bbr.policer.in_use, line.bbr.cycle != 1), (!over, over));
+        assert_eq!(line.bbr.pacing_gain, DRAIN_GAIN);
+    }
+    let mut line = Line::probing();
+    line.bbr.pacing_gain = CYCLE[0];
+    line.bbr.look_for_policer(&line.window, &RateSample::default(), &line.now);
+    assert_eq!(line.bbr.pacing_gain, CYCLE[0]);
+}
+
+/// Linux: 50 of 256 lost are enough; and one interval agrees with nothing.
+#[test]
+fn an_interval_counts_from_a_fifth_of_losses_on() {
+    for (lost, rate) in [(50, 256 * ONE_A_MS / 1_000), (49, 0)] {
+        let mut line = Line::probing();
+        line.wait_us(1_000_000);
+        (line.window.delivered, line.window.lost) = (256, lost);
+        line.bbr.policer.end_interval(&line.window, &line.now);
+        let found = line.bbr.policer.rate;
+        assert!(found.abs_diff(rate) <= rate / 500, "{found}");
+    }
+    let mut line = Line::probing();
+    line.wait_us(4_000_000);
+    (line.window.delivered, line.window.lost) = (1, 1);
+    line.bbr.policer.end_interval(&line.window, &line.now);
+    assert!(!line.bbr.policer.in_use && line.bbr.policer.rate > 0);
 }
 
 /// Linux: slow rates agree that are less than 4 kbit/s apart.

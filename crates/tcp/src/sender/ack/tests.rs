@@ -64,6 +64,7 @@ fn reports_account_for_the_repetitions_of_an_episode() {
     assert_eq!(left_of(1, 251, 251, None, 5), (5, 2));
     assert_eq!(left_of(1, 251, 251, Some(1), 0), (0, 2));
     assert_eq!(left_of(1, 251, 251, Some(1), -1), (-1, 2));
+    assert_eq!(left_of(201, 401, 1, Some(1), 0), (0, 2));
     // Still on record: those that were sent again, and no others.
     assert_eq!(left_of(1, 301, 1, Some(1), 5), (4, 1));
     assert_eq!(left_of(201, 401, 1, Some(1), 5), (3, 0));
@@ -82,6 +83,10 @@ fn part_of_a_segment_may_be_acknowledged() {
     assert!(ack.has(fact::DATA_ACKED));
     sender.take_cumulative(301, 0, 0, &mut ack, &Now::default());
     assert_eq!((sender.board.len(), sender.window.delivered), (7, 3));
+    // Data it is even if no segment is acknowledged whole.
+    let mut ack = nothing();
+    sender.take_cumulative(341, 0, 0, &mut ack, &Now::default());
+    assert!(ack.has(fact::DATA_ACKED) && ack.acked == 0);
 }
 
 /// RFC 9293, section 3.10.7.4, as Linux has it (`tcp_may_update_window`).

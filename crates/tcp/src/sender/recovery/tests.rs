@@ -367,8 +367,11 @@ fn sacks_are_forgotten_if_the_receiver_took_them_back() {
         let mut sender = reducing(100, 50, 10);
         sender.board.get_mut(id).flags = flag::SACKED;
         sender.board.sacked_out = 1;
+        sender.board.get_mut(id).flags |= flag::PSH;
         sender.forget_renegade_sacks();
         assert_eq!(sender.board.sacked_out, left);
+        let flags = if left == 0 { flag::PSH } else { flag::PSH | flag::SACKED };
+        assert_eq!(sender.board.get(id).flags, flags);
     }
 }
 
