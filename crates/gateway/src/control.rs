@@ -255,26 +255,22 @@ impl Client {
         }
     }
 
-    /// The same, also with a daemon that is about to be started again: `waiting` is called once if
-    /// so, and it is waited for.
+    /// The same, also with a daemon that is about to be started again: it is waited for, as long as
+    /// `go_on` says so, which is asked again and again.
     ///
     /// # Errors
     /// As [`Client::connect`].
     pub fn await_daemon(
         directory: &Path,
         interface: &str,
-        waiting: impl FnOnce(Error),
+        mut go_on: impl FnMut(&Error) -> bool,
     ) -> Result<Client, Error> {
         const AGAIN: Duration = Duration::from_millis(50);
         // The pause, and what a start takes on a busy machine.
         let end = Instant::now() + supervisor::LONGEST_PAUSE + Duration::from_secs(5);
-        let mut waiting = Some(waiting);
         loop {
             match Client::connect(directory, interface) {
-                Err(error @ Error::Restarting(_)) if Instant::now() < end => {
-                    if let Some(waiting) = waiting.take() {
-                        waiting(error);
-                    }
+                Err(error @ Error::Restarting(_)) if Instant::now() < end && go_on(&error) => {
                     std::thread::sleep(AGAIN);
                 }
                 result => return result,

@@ -21,8 +21,14 @@ pub struct Args {
 
 /// Asks the daemon, or takes the kernel's disciplines away.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let waiting = |error| crate::say!("simnel: {error}");
-    let client = Client::await_daemon(&args.control.directory, &args.interface, waiting);
+    let mut is_told = false;
+    let go_on = |error: &Error| {
+        if !std::mem::replace(&mut is_told, true) {
+            crate::say!("simnel: {error}");
+        }
+        true
+    };
+    let client = Client::await_daemon(&args.control.directory, &args.interface, go_on);
     if matches!(client, Err(Error::NotUp { .. }))
         && !kernel::shaped(Some(&args.interface)).into_diagnostic()?.is_empty()
     {

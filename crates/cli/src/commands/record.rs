@@ -20,8 +20,6 @@ use super::{interface_name, output_failed, trial_time, Control};
 
 /// Time between two requests: the daemon keeps some 100,000 packets a second in between.
 const AGAIN: Duration = Duration::from_millis(50);
-/// A daemon that ended is started again within this time.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Record the headers of a line's packets, as they arrive at the queue: what would another
 /// discipline have done with them?
@@ -153,11 +151,20 @@ impl Recording<'_> {
                     }
                     Err(error) if ends => return Err(error).into_diagnostic(),
                     Err(error) => {
-                        let Some(client) = again(self.args, error, stop)? else {
-                            self.missed += self.asked.elapsed();
-                            return Ok(ExitCode::SUCCESS);
-                        };
-                        self.client = client;
+                        let Args { interface, control, .. } = self.args;
+                        crate::say!(
+                            "simnel: the daemon of {interface} has ended: waiting for another one"
+                        );
+                        let go_on = |_: &Error| !stop.load(Ordering::Relaxed);
+                        match Client::await_daemon(&control.directory, interface, go_on) {
+                            Ok(client) => self.client = client,
+                            Err(Error::Restarting(_)) if stop.load(Ordering::Relaxed) => {
+                                self.missed += self.asked.elapsed();
+                                return Ok(ExitCode::SUCCESS);
+                            }
+                            // The supervisor has given up.
+                            Err(_) => return Err(error).into_diagnostic(),
+                        }
                         is_another = true;
                         continue 'asking;
                     }
@@ -210,23 +217,5 @@ impl Recording<'_> {
             .map_err(output_failed)?;
         }
         Ok(())
-    }
-}
-
-/// A connection to the daemon that is started in place of one that ended with `error`; None if a
-/// signal comes first.
-fn again(args: &Args, error: Error, stop: &AtomicBool) -> miette::Result<Option<Client>> {
-    crate::say!("simnel: the daemon of {} has ended: waiting for another one", args.interface);
-    let begin = Instant::now();
-    loop {
-        std::thread::sleep(AGAIN);
-        match Client::connect(&args.control.directory, &args.interface) {
-            Ok(client) => return Ok(Some(client)),
-            Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
-            // The supervisor waits, or gives up.
-            Err(Error::Restarting(_)) => {}
-            Err(_) if begin.elapsed() < PATIENCE => {}
-            Err(_) => return Err(error).into_diagnostic(),
-        }
     }
 }
