@@ -25,6 +25,7 @@ use crate::marks;
 use crate::names;
 use crate::others;
 use crate::rules;
+use crate::soak;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, option, packet_socket, receive_tos, World};
 
@@ -59,6 +60,7 @@ pub const TOGETHER: &[Case] = &[
         others::other_users_of_our_queue_numbers_are_seen,
     ),
     ("firewalls_may_reload", others::firewalls_may_reload),
+    ("what_is_held_stays_the_same", soak::what_is_held_stays_the_same),
     ("mark_bits_that_others_use_are_left_alone", marks::mark_bits_that_others_use_are_left_alone),
 ];
 

@@ -161,9 +161,22 @@ impl Books {
 
     /// True if there was such a ghost.
     fn exorcise(&mut self, id: u32) -> bool {
-        let len = self.ghosts.get_mut(&id).and_then(Vec::pop);
+        let Some(lengths) = self.ghosts.get_mut(&id) else { return false };
+        let len = lengths.pop();
+        if lengths.is_empty() {
+            self.ghosts.remove(&id);
+        }
         self.ghost_bytes -= u64::from(len.unwrap_or(0));
         len.is_some()
+    }
+
+    /// Gives memory back that busier times took; packets that are held, and ghosts.
+    pub(super) fn tidy(&mut self) -> [usize; 2] {
+        self.held.shrink_to_fit();
+        self.order.shrink_to_fit();
+        self.ghosts.shrink_to_fit();
+        self.window.shrink_to_fit();
+        [self.held.len(), self.ghosts.len()]
     }
 
     /// Packets that are held, oldest first.

@@ -20,6 +20,9 @@ pub(super) const FLOWS: usize = 8;
 /// Where the packet's number and length stand in a message.
 const ID: std::ops::Range<usize> = 24..28;
 const LENGTH: std::ops::Range<usize> = 36..40;
+/// Where a template has the third byte of its source address, and the first of its source port.
+const NETWORK: usize = 44 + 14;
+const PORT: usize = 44 + 20;
 /// A turn that did not sleep took this long.
 const BUSY: Span = Span::from_micros(2);
 
@@ -59,6 +62,8 @@ pub(super) struct Model {
     batch: Vec<Vec<u8>>,
     received: usize,
     templates: Vec<Vec<u8>>,
+    /// Arrivals so far, if hosts and connections come and go.
+    renewed: Option<u32>,
     load: Option<Load>,
     next_arrival: Time,
     /// Until then it takes no verdicts.
@@ -123,6 +128,7 @@ impl Model {
             batch: vec![Vec::new(); BATCH],
             received: 0,
             templates: (0..FLOWS).map(template).collect(),
+            renewed: None,
             load: None,
             next_arrival: Time(u64::MAX),
             refuses_until: Time::ZERO,
@@ -134,6 +140,29 @@ impl Model {
     pub(super) fn begin_load(&mut self, gap: Span, largest: u32, together: u32) {
         self.load = Some(Load { gap, largest, together });
         self.next_arrival = self.clock();
+    }
+
+    /// Hosts and connections come and go from now on.
+    pub(super) fn renew_flows(&mut self) {
+        self.renewed = Some(0);
+    }
+
+    /// Others send, after some arrivals.
+    fn renew(&mut self) {
+        let Some(arrivals) = &mut self.renewed else { return };
+        *arrivals = arrivals.wrapping_add(1);
+        let [_, port, network, _] = (*arrivals << 2).to_be_bytes();
+        for template in &mut self.templates {
+            (template[NETWORK], template[PORT]) = (network, port);
+        }
+    }
+
+    /// Gives memory back that busier times took; what is left, in numbers.
+    pub(super) fn tidy(&mut self) -> [usize; 3] {
+        self.socket.shrink_to_fit();
+        self.batch.iter_mut().for_each(|place| *place = Vec::new());
+        let [held, ghosts] = self.books.tidy();
+        [held, ghosts, self.socket.len()]
     }
 
     pub(super) fn is_loaded(&self) -> bool {
@@ -180,6 +209,7 @@ impl Model {
     }
 
     fn arrive(&mut self, largest: u32) {
+        self.renew();
         let now = self.clock();
         let flow = self.random.below(FLOWS as u32) as usize;
         let len = if flow.is_multiple_of(3) { 40 } else { 28 + self.random.below(largest - 27) };

@@ -8,8 +8,10 @@
 //! A test run has [`CASES`] of them. `scripts/rehearse.sh HOURS` runs as many as it is told.
 
 mod books;
+mod heap;
 mod kernel;
 mod plan;
+mod soak;
 
 use std::sync::mpsc::{sync_channel, Receiver as Reply};
 use std::sync::Arc;
@@ -76,16 +78,21 @@ const KINDS: &[Kind] = &[
 
 const RATES: &[u64] = &[256_000, 1_000_000, 3_000_000, 10_000_000, 20_000_000, 50_000_000];
 
-/// Forgets a packet now and then: must be found.
-struct Forgetful {
+/// Forgets a packet now and then, or keeps memory for good: must be found.
+struct Faulty {
     inner: BoxedQdisc,
+    kind: Discipline,
     seen: u32,
 }
 
-impl Qdisc for Forgetful {
+impl Qdisc for Faulty {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.seen += 1;
-        if !self.seen.is_multiple_of(4_096) {
+        let is_at_fault = self.seen.is_multiple_of(4_096);
+        if is_at_fault && self.kind == Discipline::Hoarding {
+            std::mem::forget(Box::new(*packet));
+        }
+        if !is_at_fault || self.kind != Discipline::Forgetful {
             self.inner.enqueue(packet, now, owner);
         }
     }
@@ -107,7 +114,7 @@ impl Qdisc for Forgetful {
     }
 }
 
-impl Managed for Forgetful {
+impl Managed for Faulty {
     fn snapshot(&self) -> Snapshot {
         self.inner.snapshot()
     }
@@ -125,11 +132,12 @@ impl Managed for Forgetful {
     }
 }
 
-/// The rehearsed discipline: a sound one, or the canary that forgets packets.
+/// The rehearsed discipline: a sound one, or a canary.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Discipline {
     Sound,
     Forgetful,
+    Hoarding,
 }
 
 /// The loop's last question, not read yet.
@@ -147,6 +155,12 @@ struct Case {
     drained: bool,
     /// When the loop last showed a sign of life.
     alive: Time,
+    /// Silences are shorter than so many seconds.
+    silence: u32,
+    /// How long the guard waits for one.
+    patience: Span,
+    /// Loops that ended, and were followed by another one.
+    ended: u32,
     next_command: Time,
 }
 
@@ -181,13 +195,21 @@ impl Case {
             rate,
             drained: false,
             alive,
+            silence: 600,
+            patience: GUARD,
+            ended: 0,
             next_command: alive,
         }
     }
 
     /// Runs the hour; the property that did not hold, if any.
     fn run(mut self) -> Result<u64, Violation> {
-        let end = self.model.clock() + HOUR;
+        self.live_until(self.model.clock() + HOUR)?;
+        Ok(self.model.books.judged)
+    }
+
+    /// Busy seconds and silences in turn, the last of which may be longer.
+    fn live_until(&mut self, end: Time) -> Result<(), Violation> {
         while self.model.clock() < end {
             let busy = Span::from_millis(50 + u64::from(self.random.below(4_000)));
             // From a tenth of the rate to three times as much.
@@ -199,10 +221,10 @@ impl Case {
             self.next_command = self.next_command.min(self.soon(3_000));
             self.until(self.model.clock() + busy)?;
             self.model.end_load();
-            let silence = Span::from_secs(u64::from(self.random.below(600)));
+            let silence = Span::from_secs(u64::from(self.random.below(self.silence)));
             self.until(self.model.clock() + silence)?;
         }
-        Ok(self.model.books.judged)
+        Ok(())
     }
 
     fn until(&mut self, end: Time) -> Result<(), Violation> {
@@ -222,7 +244,7 @@ impl Case {
             if self.engine.progress().is_some() {
                 self.alive = now;
             }
-            if starved || now.since(self.alive) > GUARD {
+            if starved || now.since(self.alive) > self.patience {
                 self.start_again();
             }
             if let Some(violation) = self.model.violation.take() {
@@ -239,6 +261,7 @@ impl Case {
         let now = self.model.clock();
         self.engine = engine(&config, self.discipline, &mut self.random, now);
         self.model.books.follow(bounds);
+        self.ended += 1;
         (self.rate, self.drained, self.alive) = (rate, false, now);
     }
 
@@ -316,11 +339,11 @@ impl Case {
     }
 }
 
-fn discipline(config: &Config, discipline: Discipline) -> BoxedQdisc {
-    let qdisc = qdisc::build(config, &Device::default()).unwrap();
-    match discipline {
-        Discipline::Sound => qdisc,
-        Discipline::Forgetful => Box::new(Forgetful { inner: qdisc, seen: 0 }),
+fn discipline(config: &Config, kind: Discipline) -> BoxedQdisc {
+    let inner = qdisc::build(config, &Device::default()).unwrap();
+    match kind {
+        Discipline::Sound => inner,
+        Discipline::Forgetful | Discipline::Hoarding => Box::new(Faulty { inner, kind, seen: 0 }),
     }
 }
 

@@ -53,10 +53,15 @@ impl Plan {
         self.troubles >> trouble as u32 & 1 == 1
     }
 
+    /// The same case without such trouble.
+    pub(super) fn without(self, trouble: Trouble) -> Plan {
+        Plan { troubles: self.troubles & !(1 << trouble as u32), ..self }
+    }
+
     /// The same case with one kind of trouble less, for each kind.
     pub(super) fn smaller(self) -> impl Iterator<Item = Plan> {
         let there = Trouble::ALL.iter().filter(move |(kind, _)| self.has(*kind));
-        there.map(move |(kind, _)| Plan { troubles: self.troubles & !(1 << *kind as u32), ..self })
+        there.map(move |(kind, _)| self.without(*kind))
     }
 }
 
