@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use serde_json::{json, Value};
 use simnel_gateway::view::{Look, Naming, View, Viewer};
 use simnel_gateway::{control, kernel, Direction, Error};
 use tokio::sync::watch;
@@ -29,6 +30,21 @@ pub struct Board {
     pub interfaces: BTreeMap<String, Arc<Interface>>,
     /// Why there may be more of them, if so.
     pub trouble: Option<String>,
+}
+
+impl Board {
+    /// The same as the API tells it.
+    pub(crate) fn told(&self) -> Value {
+        let interfaces = self.interfaces.iter().map(|(name, interface)| {
+            json!({
+                "name": name,
+                "view": interface.view,
+                "flow_count": interface.flow_count,
+                "point": interface.point,
+            })
+        });
+        json!({ "interfaces": interfaces.collect::<Vec<Value>>(), "trouble": self.trouble })
+    }
 }
 
 /// One interface.

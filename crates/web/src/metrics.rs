@@ -169,6 +169,7 @@ pub(crate) fn write(board: Board, is_saved: Option<bool>) -> Result<String, std:
 mod tests {
     use std::sync::Arc;
 
+    use serde_json::Value;
     use simnel_gateway::view::{Delay, Follows, TierView};
 
     use super::*;
@@ -237,6 +238,50 @@ mod tests {
         shown.dedup();
         assert!(shown.len() >= 10, "{shown:?}");
         for name in shown {
+            assert!(there.contains(&name), "`{name}` is not among the metrics");
+        }
+    }
+
+    /// The field of `value` that a template or a filter names, such as `interfaces[0].point`.
+    fn field<'a>(mut value: &'a Value, path: &str) -> Option<&'a Value> {
+        for part in path.split(['.', '[']) {
+            value = match part.strip_suffix(']') {
+                Some(index) => value.get(index.parse::<usize>().ok()?)?,
+                None => value.get(part)?,
+            };
+        }
+        Some(value)
+    }
+
+    #[test]
+    fn the_manual_names_what_there_is() {
+        let manual = include_str!("../../../docs/OPERATING.md");
+        let section = manual.split("### Home Assistant").nth(1).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let interfaces = full().told();
+        let point = field(&interfaces, "interfaces[0].point").unwrap();
+        let is_path = |c: char| c.is_ascii_alphanumeric() || "_.[]".contains(c);
+        let paths: Vec<&str> = section
+            .split("value_json.")
+            .skip(1)
+            .map(|rest| rest.split(|c| !is_path(c)).next().unwrap())
+            .collect();
+        assert_eq!(paths.len(), 4, "{paths:?}");
+        for path in paths {
+            // Of an answer, or of a point in a message.
+            let there = field(&interfaces, path).or(field(point, path));
+            assert!(there.is_some_and(|value| !value.is_object()), "`{path}` is no value");
+        }
+        for key in ["name", "point"] {
+            assert!(section.contains(&format!(".{key}")), "{key}");
+            assert!(field(&interfaces, &format!("interfaces[0].{key}")).is_some(), "{key}");
+        }
+        let written = write(full(), Some(true)).unwrap();
+        let there: Vec<&str> = names(&written).collect();
+        let inputs = section.split("fieldpass").nth(1).and_then(|rest| rest.split(']').next());
+        let named: Vec<&str> = names(inputs.unwrap()).collect();
+        assert_eq!(named.len(), 3, "{named:?}");
+        for name in named {
             assert!(there.contains(&name), "`{name}` is not among the metrics");
         }
     }

@@ -17,7 +17,7 @@ use serde_json::{json, Value};
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 
-use crate::board::{self, Board, Seen};
+use crate::board::{self, Seen};
 use crate::changes::Changes;
 use crate::connections::{self, Standing};
 use crate::guard::{self, Guard, Refused};
@@ -200,19 +200,7 @@ async fn numbers(State(seen): State<Seen>) -> Response {
 }
 
 async fn interfaces(State(seen): State<Seen>) -> Json<Value> {
-    Json(present(&seen.board.borrow()))
-}
-
-fn present(board: &Board) -> Value {
-    let interfaces = board.interfaces.iter().map(|(name, interface)| {
-        json!({
-            "name": name,
-            "view": interface.view,
-            "flow_count": interface.flow_count,
-            "point": interface.point,
-        })
-    });
-    json!({ "interfaces": interfaces.collect::<Vec<Value>>(), "trouble": board.trouble })
+    Json(seen.board.borrow().told())
 }
 
 async fn history(State(seen): State<Seen>, uri: Uri) -> Response {
@@ -241,6 +229,6 @@ async fn history(State(seen): State<Seen>, uri: Uri) -> Response {
 
 async fn events(State(seen): State<Seen>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let looks = WatchStream::new(seen.board)
-        .map(|board| Ok(Event::default().data(present(&board).to_string())));
+        .map(|board| Ok(Event::default().data(board.told().to_string())));
     Sse::new(looks).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
 }
