@@ -3,6 +3,7 @@
 mod arms;
 mod bad_arguments;
 mod cli;
+mod openwrt;
 mod paper;
 mod plot;
 mod serve;
