@@ -112,11 +112,17 @@ pub struct Own {
 impl Own {
     /// The discipline that `make` makes.
     pub fn new(make: &Bound<'_, PyAny>, fault: Fault) -> PyResult<Own> {
+        let fix = "expected a class with enqueue(packet, now) and dequeue(now)";
+        if !make.is_callable() {
+            let class = make.get_type().name()?;
+            return Err(Error::new_err(format!(
+                "an object of `{class}` makes no discipline; {fix}"
+            )));
+        }
         let object = make.call0()?;
         for method in ["enqueue", "dequeue"] {
             if !object.hasattr(method)? {
                 let class = object.get_type().name()?;
-                let fix = "expected a class with enqueue(packet, now) and dequeue(now)";
                 return Err(Error::new_err(format!("`{class}` has no {method}; {fix}")));
             }
         }

@@ -117,7 +117,8 @@ class Divided(TailDrop):
         (Divided, ZeroDivisionError, "division"),
         (Lost, TypeError, "Packet"),
         (dict, simnel.Error, "has no enqueue"),
-        (7, TypeError, "callable"),
+        (7, simnel.Error, "object of `int`"),
+        (TailDrop(), simnel.Error, "expected a class"),
     ],
 )
 def test_faults_are_the_caller_s(line, wrong, error, said):
