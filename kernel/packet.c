@@ -59,7 +59,7 @@ noinline bool simnel_translate(const struct sk_buff *skb, struct simnel_translat
 }
 
 /* Sets in the headers what the discipline has decided. */
-noinline void simnel_rewrite(struct sk_buff *skb, u64 changes)
+noinline void simnel_rewrite(struct sk_buff *skb, u8 changes)
 {
 	int offset = skb_network_offset(skb);
 

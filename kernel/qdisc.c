@@ -6,6 +6,7 @@
  */
 #include <linux/if_arp.h>
 #include <linux/module.h>
+#include <linux/prefetch.h>
 #include <linux/version.h>
 #if __has_include(<net/gso.h>)
 #include <net/gso.h>
@@ -71,7 +72,7 @@ static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u
 	} else {
 		unusual.is_ethernet = skb->dev->type == ARPHRD_ETHER;
 	}
-	arrival->network_offset = min(offset, 255u);
+	arrival->packet.network_offset = min(offset, 255u);
 	arrival->start = skb->data + offset;
 	arrival->captured = skb_headlen(skb) - offset;
 	unusual.remaining = skb->len - offset;
@@ -87,8 +88,8 @@ static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u
 	if (q->wants & SIMNEL_WANTS_TRANSLATION && simnel_translate(skb, &translation))
 		unusual.translation = &translation;
 	if (skb_is_gso(skb)) {
-		arrival->gso_size = skb_shinfo(skb)->gso_size;
-		arrival->gso_segs = skb_shinfo(skb)->gso_segs;
+		arrival->packet.gso_size = skb_shinfo(skb)->gso_size;
+		arrival->packet.gso_segs = skb_shinfo(skb)->gso_segs;
 	}
 	simnel_enqueue(q->line, &unusual, now);
 }
@@ -99,6 +100,7 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct simnel_arrival *arrival = q->arrival;
+	struct simnel_packet *packet = &arrival->packet;
 	u32 len = qdisc_pkt_len(skb), offset = skb_network_offset(skb);
 
 	simnel_books_take(q, skb);
@@ -110,21 +112,21 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 			sch->flags &= ~TCQ_F_CAN_BYPASS;
 	}
 	q->arriving = skb;
-	arrival->handle = (unsigned long)skb;
-	arrival->len = len;
-	arrival->adj_len = len;
-	arrival->truesize = skb->truesize;
-	arrival->mark = skb->mark;
-	arrival->priority = skb->priority;
-	arrival->gso_size = 0;
-	arrival->gso_segs = 0;
+	packet->handle = (unsigned long)skb;
+	packet->len = len;
+	packet->adj_len = len;
+	packet->truesize = skb->truesize;
+	packet->mark = skb->mark;
+	packet->priority = skb->priority;
+	packet->gso_size = 0;
+	packet->gso_segs = 0;
 	if (unlikely((skb->protocol != htons(ETH_P_IP) && skb->protocol != htons(ETH_P_IPV6)) ||
 		     skb_is_nonlinear(skb) || is_super || offset > 255 || offset > skb->len ||
 		     class || q->wants & SIMNEL_WANTS_TRANSLATION)) {
 		hand_over_unusual(sch, skb, class, now);
 		return;
 	}
-	arrival->network_offset = offset;
+	packet->network_offset = offset;
 	arrival->start = skb->data + offset;
 	arrival->captured = skb->len - offset;
 	simnel_enqueue(q->line, NULL, now);
@@ -241,32 +243,34 @@ static int simnel_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct s
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct tcf_proto *filters = rcu_dereference_bh(q->filters);
 
+	/* The headers come while the clock is read, which waits for earlier reads, but not for them. */
+	prefetch(skb_network_header(skb));
 	if (unlikely(filters || skb_is_gso(skb)))
 		return enqueue_looking(skb, sch, filters, to_free);
 	return enqueue_whole(skb, sch, 0, false, to_free);
 }
 
 /* Nothing came: asks again, or sees to it that somebody asks when something is due. */
-static noinline struct simnel_departure try_again(struct Qdisc *sch, u64 now)
+static noinline const struct simnel_packet *try_again(struct Qdisc *sch, u64 now)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct simnel_departure departure = {};
 	u32 turn;
 
 	for (turn = 0; turn < SIMNEL_TURNS; turn++) {
+		const struct simnel_packet *packet;
 		u64 due = simnel_next_event(q->line);
 
 		if (due == U64_MAX)
-			return departure;
+			return NULL;
 		if (due > now || turn == SIMNEL_TURNS - 1) {
 			qdisc_watchdog_schedule_ns(&q->watchdog, max(due, now));
-			return departure;
+			return NULL;
 		}
-		departure = simnel_dequeue(q->line, now);
-		if (departure.handle)
-			break;
+		packet = simnel_dequeue(q->line, now);
+		if (packet)
+			return packet;
 	}
-	return departure;
+	return NULL;
 }
 
 /*
@@ -293,8 +297,8 @@ static noinline void find_empty(struct Qdisc *sch)
 static noinline struct sk_buff *ask(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct simnel_departure departure;
-	struct sk_buff *skb;
+	const struct simnel_packet *packet;
+	struct sk_buff *skb = NULL;
 	u64 now;
 
 	if (unlikely(!sch->q.qlen)) {
@@ -302,17 +306,22 @@ static noinline struct sk_buff *ask(struct Qdisc *sch)
 		return NULL;
 	}
 	now = ktime_get_ns();
-	departure = simnel_dequeue(q->line, now);
-	if (unlikely(!departure.handle))
-		departure = try_again(sch, now);
-	skb = (struct sk_buff *)(unsigned long)departure.handle;
-	if (likely(skb)) {
+	packet = simnel_dequeue(q->line, now);
+	if (unlikely(!packet))
+		packet = try_again(sch, now);
+	if (likely(packet)) {
+		/* The descriptor's: what lies in the packet itself is seldom in the cache by now. */
+		u32 len = packet->len;
+
+		skb = (struct sk_buff *)(unsigned long)packet->handle;
+		if (unlikely(len - 2 >= SIMNEL_MOST_BYTES - 2))
+			len = qdisc_pkt_len(skb);
 		simnel_books_give(q, skb);
 		sch->q.qlen--;
-		sch->qstats.backlog -= qdisc_pkt_len(skb);
-		if (unlikely(departure.changes))
-			simnel_rewrite(skb, departure.changes);
-		qdisc_bstats_update(sch, skb);
+		sch->qstats.backlog -= len;
+		_bstats_update(&sch->bstats, len, packet->gso_segs ?: 1);
+		if (unlikely(packet->flags & (SIMNEL_MARK | SIMNEL_WASH)))
+			simnel_rewrite(skb, packet->flags);
 	}
 	simnel_books_check(sch);
 	/* Not while nothing is queued: in a dequeue the parents would forget this discipline. */

@@ -22,7 +22,7 @@ struct simnel_translation {
 };
 
 /* Fields without a name are of the Rust side alone. */
-struct simnel_arrival {
+struct simnel_packet {
 	u64 handle;
 	u64:64;
 	u64:64;
@@ -37,7 +37,19 @@ struct simnel_arrival {
 	u16 gso_segs;
 	u8:8;
 	u8 network_offset;
-	u16:16;
+	u8:8;
+	u8 flags;
+};
+
+/* To be set in the headers of a packet that leaves. */
+#define SIMNEL_MARK 16
+#define SIMNEL_WASH 32
+
+/* Lengths from 2 to below this one are in a packet that leaves as they were in the arrival. */
+#define SIMNEL_MOST_BYTES (1 << 19)
+
+struct simnel_arrival {
+	struct simnel_packet packet;
 	const u8 *start;
 	u32 captured;
 };
@@ -53,14 +65,6 @@ struct simnel_hashes {
 	u64 flow;
 	u32 src_host;
 	u32 dst_host;
-};
-
-#define SIMNEL_MARK 1
-#define SIMNEL_WASH 2
-
-struct simnel_departure {
-	u64 handle;
-	u64 changes;
 };
 
 #define SIMNEL_WANTS_TRANSLATION 1
@@ -128,7 +132,7 @@ void simnel_lines_free(struct simnel_lines *lines);
 void simnel_destroy(struct simnel_line *line);
 struct simnel_arrival *simnel_arrival(struct simnel_line *line);
 void simnel_enqueue(struct simnel_line *line, const struct simnel_unusual *unusual, u64 now);
-struct simnel_departure simnel_dequeue(struct simnel_line *line, u64 now);
+const struct simnel_packet *simnel_dequeue(struct simnel_line *line, u64 now);
 u64 simnel_next_event(const struct simnel_line *line);
 u32 simnel_is_at_rest(const struct simnel_line *line);
 void simnel_reset(struct simnel_line *line);

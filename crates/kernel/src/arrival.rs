@@ -12,13 +12,14 @@ use simnel_core::wire::{describe_network, Classifier, FlowKeys, LinkLayer};
 use crate::host::bytes;
 use crate::settings::Chooser;
 
-// The fields that C writes lie where its structure has them.
+// The fields that C writes or reads lie where its structure has them.
 const _: () = {
     assert!(offset_of!(Packet, handle) == 0 && offset_of!(Packet, len) == 24);
     assert!(offset_of!(Packet, truesize) == 28 && offset_of!(Packet, adj_len) == 40);
     assert!(offset_of!(Packet, mark) == 48 && offset_of!(Packet, class) == 52);
     assert!(offset_of!(Packet, gso_size) == 56 && offset_of!(Packet, gso_segs) == 58);
-    assert!(offset_of!(Packet, network_offset) == 61 && offset_of!(Arrival, start) == 64);
+    assert!(offset_of!(Packet, network_offset) == 61 && offset_of!(Packet, flags) == 63);
+    assert!(offset_of!(Arrival, start) == 64);
 };
 
 /// A packet that arrives (`struct simnel_arrival`). Each line has room for one, into which C writes

@@ -29,4 +29,4 @@ mod tests;
 
 pub use arrival::{Arrival, Translation, Unusual};
 pub use inspect::Hashes;
-pub use line::{Departure, Line, Surroundings};
+pub use line::{Line, Surroundings};

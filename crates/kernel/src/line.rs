@@ -6,10 +6,10 @@ use core::ptr::null_mut;
 
 use simnel_core::flow::HashKey;
 use simnel_core::memory::Memory;
-use simnel_core::packet::Flags;
+use simnel_core::packet::{Flags, Packet};
 use simnel_core::qdisc::netlink::{write_class, write_options, write_statistics, Full};
 use simnel_core::qdisc::{build, Class, Config, ConfigError, Detail, Device, Managed, Snapshot};
-use simnel_core::rate::Arithmetic;
+use simnel_core::rate::{Arithmetic, ByteTime};
 use simnel_core::tick::Tick;
 use simnel_core::time::Time;
 
@@ -97,25 +97,6 @@ pub struct Surroundings {
     pub seed: u64,
     /// Key of the flow hash.
     pub key: [u64; 2],
-}
-
-/// A packet to be sent (`struct simnel_departure`), in two registers.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Departure {
-    /// Address of the `sk_buff`; 0 if none is to be sent now.
-    pub handle: u64,
-    /// Bits of [`Departure::MARK`] and [`Departure::WASH`].
-    pub changes: u64,
-}
-
-impl Departure {
-    /// CE is to be set.
-    pub const MARK: u64 = 1;
-    /// The DSCP is to be cleared.
-    pub const WASH: u64 = 2;
-
-    const NONE: Departure = Departure { handle: 0, changes: 0 };
 }
 
 /// Text for the system call's answer (`struct simnel_message`).
@@ -223,17 +204,17 @@ pub unsafe extern "C" fn simnel_enqueue(line: &mut Line, unusual: Option<&Unusua
     line.qdisc.enqueue(&line.arrival.packet, Time(now), &mut line.owner);
 }
 
-/// The next packet to send at `now`.
+/// The next packet to send at `now`, or null; it lies there until the line is called again. Its
+/// length is that of the arrival, within 1 and [`ByteTime::MOST_BYTES`].
 #[no_mangle]
-pub extern "C" fn simnel_dequeue(line: &mut Line, now: u64) -> Departure {
-    let Some(packet) = line.qdisc.dequeue(Time(now), &mut line.owner) else {
-        return Departure::NONE;
-    };
-    let changes = packet.flags.0 / Flags::MARKED.0;
-    Departure { handle: packet.handle, changes: changes.into() }
+pub extern "C" fn simnel_dequeue(line: &mut Line, now: u64) -> Option<&Packet> {
+    line.qdisc.dequeue(Time(now), &mut line.owner).map(|packet| &*packet)
 }
 
-const _: () = assert!(Flags::WASHED.0 as u64 == Departure::WASH * Flags::MARKED.0 as u64);
+const _: () = {
+    assert!(Flags::MARKED.0 == 16 && Flags::WASHED.0 == 32, "as in simnel.h");
+    assert!(ByteTime::MOST_BYTES == 1 << 19, "as in simnel.h");
+};
 
 /// When [`simnel_dequeue`] may next give a packet; `u64::MAX` if none is queued.
 #[no_mangle]

@@ -121,16 +121,20 @@ impl Guest {
     }
 
     fn enqueue(&mut self, handle: u64, flow: u8, now: u64) {
+        self.enqueue_long(handle, flow, 1514, now);
+    }
+
+    fn enqueue_long(&mut self, handle: u64, flow: u8, len: u32, now: u64) {
         let bytes = packet(flow);
         let line = self.line();
-        line.arrival.packet = Packet::new(handle, 1514);
+        line.arrival.packet = Packet::new(handle, len);
         (line.arrival.start, line.arrival.captured) = (bytes.as_ptr(), bytes.len() as u32);
         // SAFETY: the arrival's bytes live during the call.
         unsafe { simnel_enqueue(line, None, now) }
     }
 
     fn dequeue(&mut self, now: u64) -> u64 {
-        simnel_dequeue(self.line(), now).handle
+        simnel_dequeue(self.line(), now).map_or(0, |packet| packet.handle)
     }
 
     fn change(&mut self, words: &str) -> Result<(), String> {
@@ -205,6 +209,22 @@ fn a_queue_at_rest_is_passed_by() {
     while guest.dequeue(10) != 0 {}
     // The average is of a queue that was not always empty.
     assert_eq!(simnel_is_at_rest(guest.line()), 0);
+}
+
+/// The C side subtracts what the descriptor says of a packet that leaves.
+#[test]
+fn what_leaves_is_as_long_as_what_came() {
+    let shaper = "tbf rate 1gbit burst 600kb limit 2mb";
+    for words in
+        ["cake", "cake bandwidth 1gbit atm", shaper, "htb", "drr", "fq_codel", "pie", "sfq"]
+    {
+        for len in [2, 1514, (1 << 19) - 1] {
+            let mut guest = Guest::new(words).unwrap();
+            guest.enqueue_long(1, 1, len, 0);
+            let left = simnel_dequeue(guest.line(), 0).map(|left| (left.len, left.segments()));
+            assert_eq!(left, Some((len, 1)), "{words}");
+        }
+    }
 }
 
 #[test]

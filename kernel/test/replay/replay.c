@@ -120,12 +120,12 @@ void replay_enqueue(struct simnel_line *line, const struct simnel_unusual *unusu
 	simnel_enqueue_hashed(line, unusual, &arrivals[arrived]->hashes, time);
 }
 
-struct simnel_departure replay_dequeue(struct simnel_line *line, u64 time)
+const struct simnel_packet *replay_dequeue(struct simnel_line *line, u64 time)
 {
-	struct simnel_departure departure = simnel_dequeue(line, time);
+	const struct simnel_packet *packet = simnel_dequeue(line, time);
 
-	last_place = departure.handle ? simnel_placement(line) : NEVER;
-	return departure;
+	last_place = packet ? simnel_placement(line) : NEVER;
+	return packet;
 }
 
 static void fail(const char *reason)

@@ -18,7 +18,7 @@ struct simnel_line *replay_create(const struct simnel_request *request,
 				  const struct simnel_surroundings *surroundings,
 				  struct simnel_message *message);
 void replay_enqueue(struct simnel_line *line, const struct simnel_unusual *unusual, u64 now);
-struct simnel_departure replay_dequeue(struct simnel_line *line, u64 now);
+const struct simnel_packet *replay_dequeue(struct simnel_line *line, u64 now);
 void shim_dropped(void *context, u64 packet, u32 reason);
 int shim_init(void);
 void shim_exit(void);
