@@ -155,6 +155,17 @@ mod tests {
         }
     }
 
+    /// Nothing is delivered in no time, whatever the least RTT.
+    #[test]
+    fn an_interval_of_no_length_is_no_sample() {
+        for (us, delivered) in [(1_000, None), (1_001, Some(1))] {
+            let mut path = Path::new();
+            path.rtt.update_min(&AT(0), 0);
+            let first = path.send(1, 1_000, true);
+            assert_eq!(path.ack(&[first], us).delivered, delivered);
+        }
+    }
+
     /// Section 3.1.2 of the draft: over the longer of the times of sending and of acknowledging.
     #[test]
     fn a_sample_is_over_the_longer_of_sending_and_acknowledging() {

@@ -269,6 +269,35 @@ mod tests {
         assert_eq!(pace(una, una + most, Pace::Writing), Pace::Writing);
     }
 
+    /// `tcp_should_expand_sndbuf`: a buffer that fills the window is large enough.
+    #[test]
+    fn the_buffer_grows_where_the_window_is_not_filled() {
+        for (in_flight, window) in [(50, 10), (49, 50)] {
+            let mut sender = Sender::new(&Config { sndbuf_max: 274_000, ..Config::default() });
+            (sender.window.mss, sender.window.una) = (1_460, 1);
+            (sender.source.window, sender.source.pace) = (10, Pace::Asleep);
+            sender.window.cwnd = 50;
+            for _ in 0..in_flight {
+                sender.board.push(Default::default());
+            }
+            sender.look_for_room();
+            assert_eq!(sender.source.window, window, "{in_flight}");
+        }
+    }
+
+    /// `tcp_rate_check_app_limited`: less than a segment is left, and the window has room.
+    #[test]
+    fn rates_are_the_applications_if_little_is_left_and_more_might_leave() {
+        for (written, cwnd, limited) in [(1_459, 1, true), (1_460, 1, false), (1_459, 0, false)] {
+            let bbr = CongestionControl::Bbr;
+            let mut sender = Sender::new(&Config { congestion: bbr, ..Config::default() });
+            (sender.window.mss, sender.window.cwnd, sender.window.nxt) = (1_460, cwnd, 1);
+            sender.write_end = 1 + written;
+            sender.note_application_limit();
+            assert_eq!(sender.sampler.app_limited(), limited, "{written} {cwnd}");
+        }
+    }
+
     /// SACKed neighbours give their memory back before anything is acknowledged.
     #[test]
     fn sacks_wake_the_writer() {

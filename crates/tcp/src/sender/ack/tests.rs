@@ -154,6 +154,20 @@ fn an_acknowledgement_is_of_data_or_of_the_syn() {
     }
 }
 
+/// Linux's `tcp_newly_delivered`: what an echo comes with was delivered marked, and adds up.
+#[test]
+fn an_echo_marks_what_it_delivers() {
+    let mut sender = sender();
+    sender.ecn = true;
+    for (ack_seq, marked) in [(201, 2), (501, 5), (501, 5)] {
+        let echo = Segment::new(TcpFlags::ACK | TcpFlags::ECE, 1, ack_seq);
+        sender.on_ack(&echo, &Now::default());
+        assert_eq!(sender.window.delivered_ce, marked);
+    }
+    sender.on_ack(&Segment::new(TcpFlags::ACK, 1, 601), &Now::default());
+    assert_eq!((sender.window.delivered, sender.window.delivered_ce), (6, 5));
+}
+
 /// Linux's `bbr_init`, which runs when the handshake is over: an initial window of full segments a
 /// round trip, times 2.89. Linux 6.1 itself paces at 118,147 bytes a second after 350 ms.
 #[test]

@@ -159,6 +159,49 @@ fn a_timeout_starts_over_once() {
     assert!(!sender.recovery.frto);
 }
 
+/// Linux's `tcp_enter_loss`: F-RTO asks after a timeout outside recovery, or a repeated one; a
+/// recovery whose data has all arrived is over, and another reduction due.
+#[test]
+fn a_timeout_in_recovery_is_the_same_loss() {
+    for (una, retries, frto, reductions) in [(5, 0, false, 0), (5, 1, true, 0), (11, 0, false, 1)] {
+        let mut sender = reducing(100, 50, 10);
+        (sender.window.cwnd, sender.window.una, sender.window.nxt) = (20, una, 21);
+        (sender.recovery.high_seq, sender.timers.retries) = (11, retries);
+        sender.enter_loss(&Now::default());
+        assert_eq!((sender.recovery.frto, sender.counters.reductions), (frto, reductions));
+    }
+}
+
+/// An episode's beginning holds until its end; where it is undone and something is lost still,
+/// another one begins.
+#[test]
+fn an_episode_goes_on_as_it_began() {
+    for (resends, prior, marker) in [(2, 60, Some(1)), (0, 75, Some(3))] {
+        let mut sender = reducing(100, 50, 10);
+        (sender.window.una, sender.window.nxt, sender.window.cwnd) = (3, 11, 50);
+        (sender.recovery.high_seq, sender.recovery.prior_ssthresh) = (11, 60);
+        (sender.recovery.undo_marker, sender.recovery.undo_resends) = (Some(1), resends);
+        sender.mark_lost(0);
+        sender.alert(3, 0, &mut of(0), &Now::default());
+        assert_eq!(sender.window.phase, Phase::Recovery);
+        assert_eq!((sender.recovery.prior_ssthresh, sender.recovery.undo_marker), (prior, marker));
+    }
+}
+
+/// A timeout that is taken back ends its phase; what is out of order still is Disorder.
+#[test]
+fn after_a_needless_timeout_the_phase_is_looked_at_anew() {
+    let mut sender = timed_out();
+    (sender.recovery.undo_marker, sender.recovery.resend_stamp) = (Some(1), 10);
+    sender.board.get_mut(4).flags = flag::SACKED;
+    sender.board.sacked_out = 1;
+    sender.board.sacked.insert(5, 6);
+    let mut ack = Ack::new(9, 0);
+    ack.facts = fact::ADVANCED;
+    sender.alert(1, 0, &mut ack, &Now::default());
+    assert_eq!((sender.window.phase, sender.counters.undos), (Phase::Disorder, 0));
+}
+
 /// Linux: three duplicates that were not believed were losses after all.
 #[test]
 fn a_timeout_forgets_an_overestimate_of_reordering() {
@@ -282,6 +325,7 @@ fn a_hole_that_the_original_fills_ends_recovery() {
         (sender.board.sacked_out, sender.window.una) = (1, 3);
         sender.board.sacked.insert(6, 7);
         let waits = sender.undo_on_partial(1, &Ack::new(echo, 0), &Now::default());
+        assert_eq!(sender.recovery.resend_stamp == 0, sender.window.phase == Phase::Disorder);
         (waits, sender.window.phase, sender.recovery.reordering_seen)
     };
     assert_eq!(partial(Some(1), 9, 0), (false, Phase::Disorder, true));
