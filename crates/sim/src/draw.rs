@@ -134,6 +134,21 @@ mod tests {
         }
     }
 
+    /// Both ends included, each as likely.
+    #[test]
+    fn even_draws_reach_both_ends() {
+        let mut random = Random::new(3);
+        let mut seen = [0; 4];
+        for _ in 0..4_000 {
+            seen[between(&mut random, (7, 10)) as usize - 7] += 1;
+        }
+        assert!(seen.iter().all(|count| (900..1_100).contains(count)), "{seen:?}");
+        assert_eq!(between(&mut random, (5, 5)), 5);
+        assert_eq!(between(&mut random, (5, 3)), 5);
+        let all: Vec<u64> = (0..100).map(|_| between(&mut random, (0, u64::MAX))).collect();
+        assert!(all.iter().any(|n| *n > u64::MAX / 2) && all.iter().any(|n| *n < u64::MAX / 2));
+    }
+
     #[test]
     fn means_and_medians_are_as_asked() {
         let mut random = Random::new(5);

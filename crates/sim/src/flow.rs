@@ -133,3 +133,46 @@ impl FlowRecord {
         self.sampled = delivered;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_flow_delivers_is_told_by_interval_and_direction() {
+        let mut record = FlowRecord::new((0, 0), Direction::Down, Time::ZERO, 3);
+        for delivered in [[9, 5], [9, 5], [90, 12]] {
+            record.delivered = delivered;
+            record.sample();
+        }
+        assert_eq!(record.series, [5, 0, 7]);
+    }
+
+    /// Each counter is that counter.
+    #[test]
+    fn counters_of_connections_add_up() {
+        let mut record = FlowRecord::new((0, 0), Direction::Up, Time::ZERO, 3);
+        assert_eq!(record.closed(), TcpTotals::default());
+        let mut stats = simnel_tcp::Endpoint::new(&simnel_tcp::Config::default()).stats();
+        (stats.data_segments_sent, stats.retransmits, stats.timeouts) = (1, 2, 3);
+        (stats.probes, stats.reductions, stats.undos) = (4, 5, 6);
+        (stats.acks_sent, stats.data_segments_received, stats.ce_received) = (7, 8, 9);
+        record.close(&stats);
+        let once = record.closed();
+        let expected = TcpTotals {
+            data_segments: 1,
+            retransmits: 2,
+            timeouts: 3,
+            probes: 4,
+            reductions: 5,
+            undos: 6,
+            acks: 7,
+            data_segments_received: 8,
+            ce_received: 9,
+        };
+        assert_eq!(once, expected);
+        record.close(&stats);
+        record.close(&stats);
+        assert_eq!(record.closed().since(&once).since(&once), once);
+    }
+}

@@ -119,3 +119,61 @@ impl LineRecord {
         self.at_start = Some(snapshot);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use simnel_core::qdisc;
+
+    use super::*;
+
+    fn packet(len: u32, enqueued: u64) -> Packet {
+        let mut packet = Packet::new(0, len);
+        packet.enqueued = Time(enqueued);
+        packet
+    }
+
+    #[test]
+    fn a_queue_is_what_came_less_what_left_or_was_dropped() {
+        let mut record = LineRecord::new(2, 5);
+        for dropped in [0, 0, 0, 1] {
+            record.arrived(dropped);
+        }
+        assert_eq!((record.queued(1), record.longest), (3, 3));
+        record.taken(&packet(100, 0), 0, Time(5_000_000));
+        record.taken(&packet(50, 0), 1, Time(9_000_000));
+        assert_eq!((record.queued(1), record.longest), (1, 3));
+        assert_eq!((record.packets, record.bytes), (2, 150));
+        // The one that left last is counted as well.
+        let counts: Vec<u64> = record.sojourn().iter().map(Distribution::count).collect();
+        assert_eq!(counts, [1, 1]);
+        let counts: Vec<u64> = record.sojourn().iter().map(Distribution::count).collect();
+        assert_eq!(counts, [1, 1], "once");
+    }
+
+    #[test]
+    fn a_window_forgets_what_was_before_but_not_the_series() {
+        let mut record = LineRecord::new(1, 5);
+        let take = |record: &mut LineRecord, len| {
+            record.arrived(0);
+            record.taken(&packet(len, 0), 0, Time(1_000));
+        };
+        let words = qdisc::parse("pfifo").expect("words");
+        let snapshot = qdisc::build(&words, &qdisc::Device::default()).expect("pfifo").snapshot();
+        record.rate_changed(Some(Rate(1_000)), Time(2_000_000_000));
+        take(&mut record, 100);
+        record.sample();
+        take(&mut record, 30);
+        record.start_window(Time(3_000_000_000), snapshot);
+        assert_eq!((record.packets, record.bytes, record.longest), (0, 0, 0));
+        assert_eq!(record.sojourn()[0].count(), 0);
+        take(&mut record, 7);
+        record.sample();
+        take(&mut record, 8);
+        record.sample();
+        assert_eq!(record.series, [100, 37, 8]);
+        // Capacity is of the window alone; without a rate there is none.
+        record.rate_changed(Some(Rate(1_000)), Time(5_000_000_000));
+        record.rate_changed(None, Time(9_000_000_000));
+        assert_eq!(record.capacity_bytes(), 2_000);
+    }
+}

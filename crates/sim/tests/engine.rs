@@ -289,3 +289,67 @@ fn fractions_of_a_nanosecond_add_up() {
     assert_eq!(up.capacity_bytes, 87_412_500);
     assert!(up.bytes.abs_diff(up.capacity_bytes) <= 2 * 106, "{}", up.bytes);
 }
+
+/// Series and sums are of the same bytes, and windows are sampled with them.
+#[test]
+fn series_add_up_to_what_was_delivered() {
+    let bulk = traffic(Kind::Bulk { size: None }, Direction::Down);
+    let mut setup = setup("pfifo limit 100", 10_000_000, vec![bulk]);
+    setup.recording.windows = true;
+    let results = run(&setup, 1);
+    let (flow, line) = (&results.flows[0], &results.lines[1]);
+    assert_eq!((flow.series.len(), flow.windows.len(), line.series.len()), (10, 10, 10));
+    // The measured window begins with the second interval.
+    assert_eq!(flow.series[1..].iter().sum::<u64>(), flow.goodput_bytes());
+    assert_eq!(line.series[1..].iter().sum::<u64>(), line.bytes);
+    assert!(flow.series[0] > 0 && flow.goodput_bytes() < line.bytes);
+    assert_eq!(line.capacity_bytes, 9 * 1_250_000);
+    for sample in &flow.windows {
+        assert!(sample.cwnd >= 10 && sample.srtt >= Span::from_millis(50), "{sample:?}");
+    }
+    // As many segments as the line carried, and those that it dropped.
+    let dropped: u64 = flow.fates[1].dropped.iter().sum();
+    assert!(flow.tcp.data_segments.abs_diff(line.packets + dropped) < 200);
+    assert!(flow.tcp.acks > 0 && line.longest_queue >= 100);
+}
+
+/// At once or later, as their seed draws it, and each at another time.
+#[test]
+fn flows_start_within_their_stagger() {
+    let mut pings = ping();
+    (pings.count, pings.start) = (20, Span::from_millis(500));
+    pings.stagger = Span::from_millis(400);
+    let results = run(&setup("pfifo", 1_000_000, vec![pings.clone()]), 3);
+    let starts: Vec<Time> = results.flows.iter().map(|flow| flow.started).collect();
+    for (n, start) in starts.iter().enumerate() {
+        assert_eq!(*start, simnel_sim::start_time(3, n as u32, &pings));
+        let after = start.since(Time::ZERO);
+        assert!(after >= pings.start && after <= pings.start + pings.stagger, "{after:?}");
+    }
+    let mut apart = starts.clone();
+    apart.sort_unstable();
+    apart.dedup();
+    assert_eq!(apart.len(), 20);
+    assert!(apart[0].since(Time::ZERO) < Span::from_millis(600));
+    assert!(apart[19].since(Time::ZERO) > Span::from_millis(800));
+}
+
+/// Whoever drives a run gets control back after so many events.
+#[test]
+fn no_step_has_more_events_than_it_may() {
+    let bulk = traffic(Kind::Bulk { size: Some(3_000_000) }, Direction::Up);
+    let setup = setup("fq_codel", 10_000_000, vec![bulk, ping()]);
+    let whole = run(&setup, 5);
+    assert!(whole.flows[0].finished.is_some());
+    let mut steps = Run::new(&setup, 5).expect("a good set-up");
+    let (mut until, mut calls) = (Time::ZERO, 0);
+    while until < Time::ZERO + setup.duration {
+        until += Span::from_millis(700);
+        while !steps.advance_by(until, 100) {
+            calls += 1;
+        }
+    }
+    let steps = steps.finish();
+    assert_eq!((steps.hash, steps.events), (whole.hash, whole.events));
+    assert!(calls + 15 >= whole.events / 100, "{calls} of {}", whole.events);
+}

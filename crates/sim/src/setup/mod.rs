@@ -403,3 +403,6 @@ impl Setup {
         (Time::ZERO + self.warmup, Time::ZERO + self.duration)
     }
 }
+
+#[cfg(test)]
+mod tests;
