@@ -234,6 +234,37 @@ mod tests {
         assert!(mean > 0.998, "{mean}");
     }
 
+    /// The largest lag counts for a second and the slot that it fell into, 10 ms at most.
+    #[test]
+    fn a_lag_is_lost_again_for_a_second() {
+        let config = qdisc::parse("cake bandwidth 10mbit").unwrap();
+        let at = |ms| Time(7_000_000_000) + Span::from_millis(ms);
+        let mut pace = Pace::new(&config, &Device::default(), at(0));
+        let packet = pace.slip;
+        assert!(packet > 1_000_000 && packet <= MOST_FOR_PACKET.0);
+        for (lag_ms, now, expected_ms) in [
+            (3, 0, 3),
+            (1, 49, 3),
+            (2, 50, 3),
+            (0, 1_049, 3),
+            (0, 1_050, 2),
+            (0, 1_100, 0),
+            (11, 1_120, 10),
+            (4, 1_140, 10),
+            (1, 3_600_000, 1),
+        ] {
+            pace.lagged(Span::from_millis(lag_ms), at(now));
+            assert_eq!(pace.slip - packet, expected_ms * 1_000_000, "at {now} ms");
+        }
+        // Lanes share a clock that nothing changes.
+        let mut shared = Pace::shared();
+        shared.lagged(Span::from_millis(9), at(0));
+        shared.forfeit(Span::from_millis(9), at(0));
+        shared.follow(&config, &Device::default(), at(0));
+        assert_eq!((shared.slip, shared.at(at(0))), (SHARED_SLIP, Pace::shared().at(at(0))));
+        assert_eq!(shared.at(Time(1_000_000_000)), Time(995_000_000));
+    }
+
     #[test]
     fn without_a_rate_the_clock_is_the_real_one() {
         let config = qdisc::parse("cake unlimited").unwrap();

@@ -511,3 +511,6 @@ fn sends(config: &Config, device: Device) -> Device {
 fn classifier(key: HashKey, qdisc: &dyn Managed) -> Classifier {
     Classifier::new(qdisc.config().hasher(key))
 }
+
+#[cfg(test)]
+mod tests;
