@@ -60,6 +60,7 @@ impl Guard {
         }
         if is_change {
             check_origin(headers)?;
+            check_kind(uri, headers)?;
         }
         // Changes without a token do not happen, whatever was asked for.
         let Some(token) = &self.token else {
@@ -109,7 +110,15 @@ fn check_origin(headers: &HeaderMap) -> Result<(), Refused> {
     if text("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
         return Err(Refused::Origin);
     }
-    match text("content-type").map(|kind| kind.split(';').next().unwrap_or_default().trim()) {
+    Ok(())
+}
+
+/// Refuses changes that are no JSON; what takes no changes has an answer of its own.
+fn check_kind(uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+    match kind {
+        _ if !uri.path().starts_with("/api/v1/interfaces/") => Ok(()),
         Some("application/json") => Ok(()),
         _ => Err(Refused::Kind),
     }
@@ -185,6 +194,8 @@ mod tests {
             "not in the address"
         );
         assert_eq!(asked("/metrics", &[host, json]), Err(Refused::Token));
+        // It is told that it can only be read, by the list of what there is.
+        assert_eq!(asked("/metrics", &[host, bearer]), Ok(()));
         assert_eq!(asked(KEEP, &[host, bearer]), Err(Refused::Kind));
         assert_eq!(
             asked(KEEP, &[host, bearer, ("content-type", "text/plain")]),

@@ -179,6 +179,9 @@ fn a_change_is_looked_at_tried_kept_and_undone() {
         let answer = post(address, what, body);
         assert!(is(&answer, status), "{what} {body}: {answer}");
     }
+    let bare = format!("Authorization: Bearer {TOKEN}\r\n");
+    let unread = send(address, "/metrics", &bare, 0, "");
+    assert!(is(&unread, 405), "also without JSON: {unread}");
     let long = format!(r#"{{"direction":"upload","words":"{}"}}"#, "x".repeat(20_000));
     assert!(is(&post(address, "wan/preview", &long), 413));
     let own = format!("Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n");
