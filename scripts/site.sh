@@ -1,8 +1,8 @@
 #!/bin/bash
 # The lab in a browser.  `site.sh build`: target/site/, files for any static host.  `site.sh test`:
-# a browser's figures against the program's, accessibility, errors.  `site.sh papers [WHICH...]`: runs
-# the published experiments (all; some minutes), whose page `build` then takes up.  `site.sh measure`: the time
-# from a change to the first picture.  `site.sh speed`: WebAssembly beside the program, in one run.
+# a browser's figures against the program's, accessibility, errors.  `site.sh page`: the page of `simnel
+# serve`, beside a daemon.  `site.sh papers [WHICH...]`: runs the published experiments (all; some
+# minutes), whose page `build` then takes up.  `site.sh measure`: the time from a change to the first picture.  `site.sh speed`: WebAssembly beside the program, in one run.
 # `site.sh picture FILE`: docs/lab.png.
 #
 # SIMNEL=PROGRAM is the program that serves and is compared with; without it, one is built.
@@ -22,25 +22,35 @@ lacks() { # WHAT
         echo "site: $1" >&2
         exit 1
     fi
-    echo "NOT RUN: the lab in a browser ($1)"
+    local what='the lab in a browser'
+    [ "$command" != page ] || what='the page of serve in a browser'
+    echo "NOT RUN: $what ($1)"
     exit 0
 }
 
-build() {
+packages() {
     local tool
     for tool in node npm; do
         command -v $tool >/dev/null || lacks "$tool is missing: apt-get install nodejs npm"
     done
     [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 18 ] || lacks 'Node 18 or newer is needed'
-    [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ] ||
-        lacks 'rustup target add wasm32-unknown-unknown'
-    mkdir -p "$wasm"
-    # Packages first: what they lack shows before anything is compiled.
+    # Somebody else may be at it.
+    exec 9>"$target/npm.lock"
+    flock 9
     if ! cmp -s site/package-lock.json site/node_modules/.locked; then
         (cd site && npm ci --ignore-scripts --no-audit --no-fund >"$target/npm.log" 2>&1) ||
             lacks "npm ci failed: $(tail -n 1 "$target/npm.log")"
         cp site/package-lock.json site/node_modules/.locked
     fi
+    exec 9>&-
+}
+
+build() {
+    # Packages first: what they lack shows before anything is compiled.
+    packages
+    [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ] ||
+        lacks 'rustup target add wasm32-unknown-unknown'
+    mkdir -p "$wasm"
     cargo fetch --quiet --locked --manifest-path site/bindgen/Cargo.toml ||
         lacks 'the crates of site/bindgen cannot be fetched'
     cargo build --quiet --locked --profile site --target wasm32-unknown-unknown --package simnel-wasm
@@ -106,16 +116,26 @@ drive() { # SCRIPT ARGUMENTS...
     timeout 600 node "site/test/$script" "$address" "$simnel" "$@"
 }
 
+# The page of `simnel serve`, beside a daemon.
+page() { # OUT
+    local simnel=${SIMNEL:-$built/debug/simnel}
+    command -v chromium >/dev/null || lacks 'chromium is missing: apt-get install chromium'
+    packages
+    [ -n "${SIMNEL:-}" ] || cargo build --quiet --locked --package simnel
+    timeout 600 scripts/served.sh "$simnel" node site/test/page.mjs "$simnel" "$1"
+}
+
 case $command in
     build) build ;;
     papers) shift; papers "$@" ;;
     test) drive lab.mjs "$target/site-test" ;;
+    page) page "$target/site-test" ;;
     measure) drive measure.mjs ;;
     # A program that is built for tests is no match.
     speed) released; drive speed.mjs ;;
     picture) drive picture.mjs "${2:?a file for the picture}" ;;
     *)
-        echo 'site.sh: expected build, papers, test, measure, speed or picture' >&2
+        echo 'site.sh: expected build, papers, test, page, measure, speed or picture' >&2
         exit 2
         ;;
 esac

@@ -143,6 +143,8 @@ beside on_all_cores
 step 'build' tests_built
 touch "$logs/built"
 step 'tests' tests
+# Not beside them: who gets no processor has no daemon that answers.
+step 'page of serve' env SIMNEL=target/debug/simnel scripts/site.sh page
 for lane in "${lanes[@]}"; do
     wait "$lane" || echo 'FAILED  steps beside the tests: they did not come to their end' >>"$logs/summary"
 done

@@ -6,10 +6,10 @@ const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/goog
 /** A machine may be busy: nothing here is judged by its speed. */
 export const PATIENCE = 60_000;
 
-export async function withBrowser(work) {
+export async function withBrowser(work, what = "the lab in a browser") {
     const executablePath = PLACES.find((place) => existsSync(place));
     if (!executablePath) {
-        console.log("NOT RUN: the lab in a browser (chromium is missing: apt-get install chromium)");
+        console.log(`NOT RUN: ${what} (chromium is missing: apt-get install chromium)`);
         return;
     }
     let browser;
@@ -20,7 +20,7 @@ export async function withBrowser(work) {
             args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
         });
     } catch (error) {
-        console.log(`NOT RUN: the lab in a browser (chromium does not start: ${String(error).split("\n")[0]})`);
+        console.log(`NOT RUN: ${what} (chromium does not start: ${String(error).split("\n")[0]})`);
         return;
     }
     try {

@@ -1,0 +1,91 @@
+// `page.mjs SIMNEL OUT`: the page of `simnel serve` in Chromium, where scripts/served.sh runs it. It
+// draws what happens; a change is looked at, tried and taken back; axe-core finds nothing serious;
+// nothing is wrong in the console, and nothing is against the page's policy.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { LOOKS, judge } from "./accessibility.mjs";
+import { PATIENCE, withBrowser } from "./browser.mjs";
+
+const WHAT = "the page of serve in a browser";
+const [simnel, out] = process.argv.slice(2);
+const { ADDRESS, TOKEN, CONTROL, SHAPED } = process.env;
+
+/** The page with an interface on it, and what went wrong there so far. */
+async function open(browser, { width, scheme }) {
+    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme });
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    const wrong = [];
+    page.on("pageerror", (error) => wrong.push(String(error)));
+    page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+    await page.exposeFunction("violated", (what) => wrong.push(`policy: ${what}`));
+    await page.addInitScript(() => addEventListener("securitypolicyviolation",
+        ({ violatedDirective, blockedURI }) => window.violated(`${violatedDirective} ${blockedURI}`)));
+    await page.goto(`http://${ADDRESS}/?token=${TOKEN}`);
+    await says(page, "#state", /live/);
+    await says(page, "#words", /the upload/);
+    // Two points make a line.
+    await page.waitForFunction(() => document.querySelectorAll("#rate polyline").length === 2
+        && document.querySelectorAll("#flows tbody tr").length > 0);
+    return { page, wrong };
+}
+
+async function says(page, selector, words) {
+    const is = ([selector, words]) => new RegExp(words, "s").test(document.querySelector(selector)?.textContent ?? "");
+    await page.waitForFunction(is, [selector, words.source]);
+}
+
+/** The upload's settings, as the daemon tells them. */
+function upload() {
+    const all = execFileSync(simnel, ["show", "wan", "--control-dir", CONTROL], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    return all.split("\n").find((line) => line.includes(" wan "));
+}
+
+async function change(page) {
+    await page.locator("select[name=direction]").selectOption("upload");
+    await page.locator("input[name=rate]").fill("4mbit");
+    await page.locator("button[value=preview]").click();
+    await says(page, "#changed", /now: .*5Mbit.*then: .*4Mbit.*\n.+/);
+    assert.match(upload(), /bandwidth 5Mbit/, "a look changes nothing");
+    // Longer than this test takes anywhere.
+    await page.locator("select[name=seconds]").selectOption("3600");
+    await page.locator("button[value=try]").click();
+    await says(page, "#changed", /in force for 3600 s, unless it is kept/);
+    assert.match(upload(), /bandwidth 4Mbit/);
+    await page.locator("button[value=undo]").click();
+    await says(page, "#changed", /in force again: upload .*5Mbit/);
+    assert.match(upload(), /bandwidth 5Mbit/);
+    await page.locator("input[name=rate]").fill("4");
+    await page.locator("button[value=preview]").click();
+    await says(page, "#changed", /did you mean `4mbit`/);
+    console.log("a change is looked at, tried, and taken back; a slip is told");
+}
+
+if (!SHAPED) {
+    console.log(`NOT RUN: ${WHAT} (needs root for an interface to be shaped)`);
+    process.exit(0);
+}
+mkdirSync(out, { recursive: true });
+setTimeout(() => {
+    console.error("the browser does not answer");
+    process.exit(1);
+}, 5 * PATIENCE).unref();
+await withBrowser(async (browser) => {
+    for (const look of LOOKS) {
+        const { page, wrong } = await open(browser, look);
+        const label = `serve at ${look.width} px, ${look.scheme}`;
+        if (look === LOOKS[0]) {
+            await change(page);
+            // The refusal of the slip is one that the browser notes as well.
+            const noted = wrong.splice(0).filter((text) => !/status of 400/.test(text));
+            assert.deepEqual(noted, [], label);
+        }
+        assert.deepEqual(wrong, [], label);
+        await page.screenshot({ path: join(out, `serve-${look.width}-${look.scheme}.png`), fullPage: true });
+        await judge(page, label);
+        await page.context().close();
+    }
+    console.log(`${WHAT}: nothing serious at 390 and 1280 px, light and dark, and nothing against its policy`);
+}, WHAT);
