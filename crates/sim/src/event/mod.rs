@@ -204,14 +204,18 @@ struct Tournament {
 struct Children([u128; ARITY]);
 
 impl Children {
-    /// The earliest. Chosen by index: of a choice of values, the compiler would make a branch.
+    /// The earliest. Values are chosen, not places: what was just written is at hand.
     #[inline(always)]
     fn least(&self) -> u128 {
-        let Children(all) = self;
-        let left = usize::from(all[1] < all[0]);
-        let right = 2 + usize::from(all[3] < all[2]);
-        all[select_unpredictable(all[right] < all[left], right, left)]
+        let Children([a, b, c, d]) = *self;
+        earlier(earlier(a, b), earlier(c, d))
     }
+}
+
+/// The earlier of two events, without a branch.
+#[inline(always)]
+fn earlier(a: u128, b: u128) -> u128 {
+    select_unpredictable(b < a, b, a)
 }
 
 impl Tournament {
