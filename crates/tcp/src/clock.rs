@@ -10,20 +10,28 @@ use simnel_core::time::{Span, Time};
 
 /// A point in time in all the units that are in use.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Now {
+pub struct Now {
     /// The driver's time.
     pub time: Time,
     /// Microseconds, wrapping.
-    pub us: u32,
+    pub(crate) us: u32,
     /// Milliseconds, wrapping.
-    pub ms: u32,
+    pub(crate) ms: u32,
     /// Milliseconds.
-    pub whole_ms: u64,
+    pub(crate) whole_ms: u64,
+}
+
+impl From<Time> for Now {
+    #[inline]
+    fn from(time: Time) -> Now {
+        Now::new(time)
+    }
 }
 
 impl Now {
+    /// That time in all units.
     #[inline]
-    pub(crate) fn new(time: Time) -> Now {
+    pub fn new(time: Time) -> Now {
         let us = time.0 / 1_000;
         let whole_ms = us / 1_000;
         Now { time, us: us as u32, ms: whole_ms as u32, whole_ms }

@@ -127,20 +127,26 @@ impl Endpoint {
 
     /// Takes in a segment from the other side.
     #[inline]
-    pub fn on_segment(&mut self, segment: &Segment, now: Time) {
+    pub fn on_segment(&mut self, segment: &Segment, now: impl Into<Now>) {
         self.segments_received += 1;
         self.data_received += u64::from(segment.len > 0);
-        let now = Now::new(now);
+        let now = now.into();
         if self.gro.is_off() {
             self.take(segment, segment.len, &now);
             return;
         }
         for (segment, unit) in self.gro.push(segment, now.time).into_iter().flatten() {
-            self.take(&segment, unit, &now);
+            self.take_merged(&segment, unit, &now);
         }
     }
 
-    #[inline]
+    /// Takes in a merged segment, apart from the way of others.
+    #[inline(never)]
+    fn take_merged(&mut self, segment: &Segment, unit: u32, now: &Now) {
+        self.take(segment, unit, now);
+    }
+
+    #[inline(always)]
     fn take(&mut self, segment: &Segment, unit: u32, now: &Now) {
         match self.state {
             State::Established | State::Closing | State::CloseWait | State::Finished => {}
@@ -319,7 +325,7 @@ impl Endpoint {
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let mut segment = Segment::new(TcpFlags::ACK, 0, 0);
-        self.poll_transmit_into(|| &mut segment, now).copied()
+        self.poll_transmit_into(|| &mut segment, &Now::new(now)).copied()
     }
 
     /// As [`Endpoint::poll_transmit`], with the segment written into what `place` gives, which is
@@ -328,14 +334,13 @@ impl Endpoint {
     pub fn poll_transmit_into<'a>(
         &mut self,
         place: impl FnOnce() -> &'a mut Segment,
-        now: Time,
+        now: &Now,
     ) -> Option<&'a mut Segment> {
         if self.work == 0 {
             return None;
         }
-        let now = Now::new(now);
         if self.work & (work::RESET | work::HANDSHAKE | work::OWED) != 0 {
-            if let Some(segment) = self.poll_unusual(&now) {
+            if let Some(segment) = self.poll_unusual(now) {
                 let out = place();
                 *out = segment;
                 return Some(out);
@@ -346,9 +351,9 @@ impl Endpoint {
                 self.state,
                 State::Closed | State::Listen | State::SynSent | State::SynReceived
             );
-            if let Some(outgoing) = self.sender.poll(standing, &now) {
+            if let Some(outgoing) = self.sender.poll(standing, now) {
                 let out = place();
-                self.compose(&outgoing, out, &now);
+                self.compose(&outgoing, out, now);
                 return Some(out);
             }
             self.work &= !work::SEND;
@@ -359,10 +364,10 @@ impl Endpoint {
             let receiver = &mut self.receiver;
             let out_of_order = !receiver.reassembly.is_empty();
             let (nxt, window) = (receiver.nxt, &mut receiver.window);
-            let due = receiver.acks.decide(nxt, out_of_order, window, &round, &now);
+            let due = receiver.acks.decide(nxt, out_of_order, window, &round, now);
             if due {
                 let out = place();
-                self.compose_ack(out, &now);
+                self.compose_ack(out, now);
                 return Some(out);
             }
         }
@@ -502,7 +507,7 @@ impl Endpoint {
         let now = Now::new(now);
         if self.gro.next_timer() <= now.time {
             if let Some((segment, unit)) = self.gro.flush() {
-                self.take(&segment, unit, &now);
+                self.take_merged(&segment, unit, &now);
             }
         }
         if self.receiver.next_timer() <= now.time {

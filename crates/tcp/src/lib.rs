@@ -54,6 +54,7 @@ mod sender;
 pub mod state;
 mod windowed;
 
+pub use clock::Now;
 pub use config::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 pub use endpoint::Endpoint;
 pub use path::Path;

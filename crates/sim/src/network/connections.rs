@@ -6,7 +6,7 @@
 use simnel_core::flow::{Addresses, FlowHash};
 use simnel_core::packet::Flags;
 use simnel_core::Time;
-use simnel_tcp::{Endpoint, State};
+use simnel_tcp::{Endpoint, Now, State};
 
 use super::seat::Seat;
 use super::{Connection, Network, Opening, Shared, Side, EPHEMERAL};
@@ -50,7 +50,7 @@ impl Network {
         if let Some(endpoint) = &mut self.seats[client as usize].endpoint {
             endpoint.connect(now);
         }
-        self.ways.attend(&mut self.seats[client as usize], now);
+        self.ways.attend(&mut self.seats[client as usize], &Now::new(now));
         connection
     }
 
@@ -150,7 +150,7 @@ impl Network {
         let socket = connection.socket(side);
         let seat = &mut self.seats[socket as usize];
         let result = act(seat.endpoint.as_mut()?);
-        self.ways.attend(seat, now);
+        self.ways.attend(seat, &Now::new(now));
         Some(result)
     }
 

@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::random::Random;
 use simnel_core::{Span, Time};
+use simnel_tcp::Now;
 
 use crate::event::Target;
 use crate::flow::{FlowRecord, TcpTotals, WindowSample};
@@ -294,7 +295,7 @@ impl Network {
         }
         let Some(endpoint) = &mut seat.endpoint else { return };
         endpoint.on_timer(now);
-        self.ways.attend(seat, now);
+        self.ways.attend(seat, &Now::new(now));
         if seat.tag.watch != Watch::Nothing {
             self.tell(socket);
         }
@@ -392,11 +393,12 @@ impl Network {
         }
         match self.ways.pool.arrive(handle) {
             Payload::Tcp(segment) => {
+                let now = Now::new(now);
                 if let Some(endpoint) = &mut seat.endpoint {
                     endpoint.on_segment(segment, now);
                 }
                 self.ways.pool.delivered(handle);
-                self.ways.attend(seat, now);
+                self.ways.attend(seat, &now);
                 if seat.tag.watch != Watch::Nothing {
                     self.tell(socket);
                 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use simnel_core::random::Random;
 use simnel_core::{Span, Time};
+use simnel_tcp::Now;
 
 use super::seat::Seat;
 use super::{Attachment, EPHEMERAL, ETHERNET, IPV4};
@@ -116,7 +117,7 @@ impl Ways {
     /// After anything was done to an endpoint: sends what it wants to send, tells its application,
     /// and arms its timer.
     #[inline]
-    pub(super) fn attend(&mut self, seat: &mut Seat, now: Time) {
+    pub(super) fn attend(&mut self, seat: &mut Seat, now: &Now) {
         let Some(endpoint) = &mut seat.endpoint else { return };
         loop {
             let pool = &mut self.pool;
@@ -126,10 +127,10 @@ impl Ways {
             let len = ETHERNET + IPV4 + segment.wire_len();
             let ecn = segment.ecn as u8;
             let (handle, _) = self.pool.insert(&seat.tag, len, ecn);
-            self.send(handle, seat.tag.to_bottleneck, len, now);
+            self.send(handle, seat.tag.to_bottleneck, len, now.time);
         }
         seat.wanted = endpoint.next_timer().unwrap_or(Time::MAX);
-        self.arm(seat, now);
+        self.arm(seat, now.time);
     }
 
     /// Plans an endpoint's event, unless there is one that comes early enough.

@@ -180,7 +180,9 @@ impl Receiver {
         }
         let before = self.nxt;
         self.nxt = end;
-        self.window.queue(before, end, (segment.len / unit.max(1)).max(1));
+        // Only what has merged is more than one.
+        let segments = if segment.len == unit { 1 } else { (segment.len / unit.max(1)).max(1) };
+        self.window.queue(before, end, segments);
         self.acks.schedule();
         self.acks.measure(unit, segment.flags.has(TcpFlags::PSH), &mut self.window);
         self.acks.pace(&self.window, round, now);
@@ -208,12 +210,17 @@ impl Receiver {
         }
     }
 
-    /// A segment's ECN field (RFC 3168, section 6.1.3; RFC 8257, section 3.2).
-    #[inline]
+    /// A segment's ECN field, if the connection has negotiated ECN.
+    #[inline(always)]
     fn note_mark(&mut self, ecn: Ecn) {
-        if !self.ecn {
-            return;
+        if self.ecn {
+            self.note_negotiated_mark(ecn);
         }
+    }
+
+    /// RFC 3168, section 6.1.3; RFC 8257, section 3.2.
+    #[inline(never)]
+    fn note_negotiated_mark(&mut self, ecn: Ecn) {
         let marked = ecn == Ecn::Ce;
         if self.accurate && ecn != Ecn::NotEct && marked != self.echo {
             if self.acks.waiting() && self.prior_nxt > self.window.acked {
@@ -245,7 +252,7 @@ impl Receiver {
     }
 
     /// Fills in what every segment with ACK says of the receiving half.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fill(&mut self, segment: &mut Segment, now: &Now) {
         segment.ack = self.nxt;
         segment.window = self.window.offer(self.nxt, &mut self.acks, now);
