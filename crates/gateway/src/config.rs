@@ -136,12 +136,26 @@ pub fn read(path: &Path) -> Result<Vec<Settings>, Error> {
     parse(&text).map_err(failed)
 }
 
+/// A fault in `text`, with the line that it is in, unless that is none to be shown.
+fn fault(text: &str, error: &toml::de::Error) -> String {
+    const LONGEST: usize = 200;
+    let place = error.span().map_or(0, |span| span.start.min(text.len()));
+    let before = text.get(..place).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next().unwrap_or_default();
+    if line.len() <= LONGEST && !line.contains('\0') {
+        return error.to_string();
+    }
+    let number = before.matches('\n').count() + 1;
+    format!("line {number}: {} (a line of {} bytes)", error.message(), line.len())
+}
+
 /// Understands the text of a file.
 ///
 /// # Errors
 /// The fault, with its line or interface.
 pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
-    let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+    let file: File = toml::from_str(text).map_err(|error| fault(text, &error))?;
     let control_dir = file.control_dir.unwrap_or_else(|| PathBuf::from(DEFAULT_CONTROL_DIR));
     let mut all: Vec<Settings> = Vec::new();
     if file.rule.len() > MOST_RULES {
@@ -362,6 +376,19 @@ mod tests {
         let other = "[[interface]]\nname = \"eth0\"\ndownload = \"2mbit..9mbit\"\n\
                      upload = \"9mbit\"\nautorate = true\n";
         assert!(parse(&format!("{other}{share}")).is_ok(), "that direction has no share");
+    }
+
+    #[test]
+    fn a_fault_is_shown_with_its_line_unless_that_is_none() {
+        let said = parse("control_dir = \"/run\"\n[[interface]\n").unwrap_err();
+        assert!(said.contains("2 | [[interface]"), "{said}");
+        let zeros = "\0".repeat(1 << 20);
+        let long = format!("[[interface]]\n\nname = {}", "x".repeat(1 << 20));
+        for (text, line) in [(zeros.as_str(), "line 1: "), (long.as_str(), "line 3: ")] {
+            let said = parse(text).unwrap_err();
+            assert!(said.starts_with(line) && said.contains("bytes)"), "{said}");
+            assert!(said.len() < 300 && !said.contains('\0'), "{said}");
+        }
     }
 
     #[test]

@@ -221,7 +221,15 @@ pub fn check_own_rates(words: &str) -> Result<(), String> {
 
 /// The unit of a rate.
 fn unit(word: &str) -> &str {
-    word.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+    let is_digit = |c: char| c.is_ascii_digit();
+    let rest = word.trim_start_matches(|c: char| is_digit(c) || "+-.".contains(c));
+    // `1e1` has an exponent and no unit.
+    let exponent = rest.strip_prefix(['e', 'E']);
+    let exponent = exponent.map(|digits| digits.strip_prefix(['+', '-']).unwrap_or(digits));
+    match exponent {
+        Some(digits) if digits.starts_with(is_digit) => digits.trim_start_matches(is_digit),
+        _ => rest,
+    }
 }
 
 /// The part before it.
@@ -420,6 +428,7 @@ mod tests {
             (None, "cake bandwidth", "`bandwidth` (word 2) must be followed by"),
             (Some("50"), "", "`50` is 50 bits per second: did you mean `50mbit`?"),
             (Some("50"), "", "If not, say `50bit`"),
+            (Some("1e1"), "", "`1e1` is 1e1 bits per second: did you mean `1e1mbit`?"),
             (Some("9kbit"), "", "did you mean `9mbit`? If not, say `9000bit`"),
             (Some("10mbps"), "", "in bytes per second, 80 Mbit/s: did you mean `10mbit`?"),
             (Some("10bps"), "", "in bytes per second, 80 bit/s: did you mean `10mbit`?"),
@@ -428,6 +437,7 @@ mod tests {
             (Some("0.9"), "fq_codel", "did you mean `0.9mbit`?"),
             (None, "cake bandwidth 3", "upload: `bandwidth 3` is 3 bits per second, less than"),
             (None, "cake bandwidth 20", "did you mean `20mbit`? If not, say `20bit`"),
+            (None, "cake bandwidth 2e1", "did you mean `2e1mbit`? If not, say `2e1bit`"),
             (None, "cake bandwidth 20mbps", "160 Mbit/s: did you mean `20mbit`?"),
             (None, "htb rate 20 fq_codel", "`rate 20` is 20 bits per second: did you mean"),
             (None, "htb rate 2mbit ceil 20 burst 9k cburst 9k sfq", "`ceil 20` is 20 bits"),

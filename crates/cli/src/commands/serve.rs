@@ -10,7 +10,7 @@ use miette::IntoDiagnostic;
 use simnel_measure::server::{Limits, Server};
 use simnel_measure::{wire, Peer};
 
-use super::{misuse, Control};
+use super::{misuse, misuse_with_help, Control};
 
 /// Serve a page and metrics about what is shaped, or others' measurements of their lines.
 #[derive(clap::Args)]
@@ -39,8 +39,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     token_file: Option<std::path::PathBuf>,
     /// Clients' sessions at a time.
-    #[arg(long, value_name = "N", default_value_t = Limits::default().sessions)]
-    sessions: usize,
+    #[arg(long, value_name = "N", default_value_t = Limits::default().sessions as u64,
+        value_parser = clap::value_parser!(u64).range(1..=Limits::default().connections as u64))]
+    sessions: u64,
     /// Seconds that a session may last.
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -68,9 +69,9 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         Some(text) => Peer::find(text, wire::PORT).map_err(misuse)?,
         None => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), wire::PORT),
     };
-    let token = args.token_file.as_deref().map(token).transpose()?;
+    let token = args.token_file.as_deref().map(secret).transpose()?;
     let time = Duration::from_secs(args.seconds);
-    let limits = Limits { sessions: args.sessions, time, ..Limits::default() };
+    let limits = Limits { sessions: args.sessions as usize, time, ..Limits::default() };
     let server = Server::bind(listen, token, limits).into_diagnostic()?;
     let address = server.address();
     crate::say!("simnel: listening at {address}, TCP and UDP");
@@ -100,7 +101,7 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
         Some(text) => Peer::find(text, PAGE).map_err(misuse)?,
         None => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PAGE),
     };
-    let token = args.token_file.as_deref().map(token).transpose()?;
+    let token = args.token_file.as_deref().map(secret).transpose()?;
     let control_dir = args.control.directory.clone();
     simnel_gateway::give_up_privileges().into_diagnostic()?;
     let settings = simnel_web::Settings {
@@ -117,6 +118,23 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
     crate::say!("simnel: http://{}/ , metrics at /metrics", server.address());
     server.run().into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The first line of a file, for a server: nobody is to guess it.
+fn secret(path: &std::path::Path) -> miette::Result<String> {
+    const LEAST: usize = 8;
+    let token = token(path)?;
+    match token.chars().count() {
+        LEAST.. => Ok(token),
+        count => {
+            let characters = if count == 1 { "character" } else { "characters" };
+            let path = path.display();
+            let help = format!("for example: od -An -tx1 -N16 /dev/urandom | tr -d ' ' > {path}");
+            let words =
+                format!("the token in {path} has {count} {characters}, of at least {LEAST}");
+            Err(misuse_with_help(words, help))
+        }
+    }
 }
 
 /// The first line of a file.

@@ -47,6 +47,25 @@ fn sockets_that_may_not_be_opened_are_told() {
     assert!(get(&address, "/metrics").contains("simnel_sockets_open{} 0.0"));
 }
 
+#[test]
+fn servers_for_nobody_and_tokens_to_be_guessed_are_refused() {
+    let room = tempfile::tempdir().unwrap();
+    let token = room.path().join("token");
+    let refused = |arguments: &[&str], complaint: &str| {
+        let output = Command::new("timeout").args(["60", SIMNEL, "serve"]).args(arguments).output();
+        let output = output.expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(complaint) && output.status.code() == Some(2), "{said}");
+    };
+    refused(&["--test", "--sessions", "0"], "0 is not in 1..=128");
+    let path = token.to_str().unwrap();
+    for (text, complaint) in [("x\n", "has 1 character, of at least 8"), ("\nx\n", "no token")] {
+        std::fs::write(&token, text).unwrap();
+        refused(&["--test", "--token-file", path], complaint);
+        refused(&["--listen", "0.0.0.0:0", "--token-file", path], complaint);
+    }
+}
+
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it serves");
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();

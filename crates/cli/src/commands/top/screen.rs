@@ -97,7 +97,7 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
         Table::Hosts => draw_hosts(state, frame, lower),
         Table::Flows => draw_flows(state, frame, lower),
     }
-    frame.render_widget(Paragraph::new(footer(state)), foot);
+    frame.render_widget(Paragraph::new(footer(state, foot.width)), foot);
     if state.help {
         let area = frame.area();
         let width = 76.min(area.width);
@@ -149,9 +149,21 @@ fn happening(state: &State, columns: u16) -> Vec<Line<'_>> {
     lines
 }
 
-fn footer(state: &State) -> Line<'_> {
+/// Keys, each with its rank: on a narrow screen those of the highest are left out.
+const KEYS: [(&str, u8); 7] = [
+    ("Tab hosts/flows", 2),
+    ("s sort", 4),
+    ("r reverse", 6),
+    ("/ filter", 3),
+    ("p pause", 5),
+    ("? help", 0),
+    ("q quit", 1),
+];
+
+fn footer(state: &State, columns: u16) -> Line<'_> {
     if let Some(trouble) = &state.trouble {
-        return Line::styled(format!("no news: {trouble}"), style(Style::new().red()));
+        let words = cut(&format!("no news: {trouble}"), columns);
+        return Line::styled(words, style(Style::new().red()));
     }
     let mut text = String::new();
     if state.paused {
@@ -160,8 +172,14 @@ fn footer(state: &State) -> Line<'_> {
     if state.typing || !state.filter.is_empty() {
         text += &format!("/{}{}  ", state.filter, if state.typing { "_" } else { "" });
     }
-    text += "Tab hosts/flows  s sort  r reverse  / filter  p pause  ? help  q quit";
-    Line::from(text).add_modifier(Modifier::DIM)
+    let keys = |most: u8| {
+        let kept = KEYS.iter().filter(|(_, rank)| *rank < most);
+        kept.map(|(words, _)| *words).collect::<Vec<_>>().join("  ")
+    };
+    let room = usize::from(columns).saturating_sub(text.chars().count());
+    let most = (0..=KEYS.len() as u8).rev().find(|most| keys(*most).len() <= room).unwrap_or(0);
+    text += &keys(most);
+    Line::from(cut(&text, columns)).add_modifier(Modifier::DIM)
 }
 
 /// The cells of a row.

@@ -1,6 +1,8 @@
 use std::net::IpAddr;
 
+use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
 use simnel_gateway::flows::FlowEntry;
 use simnel_gateway::view::{Delay, FlowView, HostView, LineView, TierView, View};
 use simnel_gateway::Direction;
@@ -180,6 +182,33 @@ fn a_narrow_screen_lacks_columns_and_no_digit() {
     }
     let text = shown(&state, 40);
     assert!(text.contains("2.24M") && text.contains("12 ms"), "{text}");
+}
+
+#[test]
+fn a_narrow_screen_lacks_keys_and_cuts_none() {
+    let mut state = state();
+    let foot = |state: &State, columns| {
+        let mut terminal = Terminal::new(TestBackend::new(columns, 24)).unwrap();
+        terminal.draw(|frame| screen::draw(state, frame)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let cells = (0..columns).map(|column| buffer[(column, 23)].symbol());
+        cells.collect::<String>().trim_end().to_owned()
+    };
+    let whole = foot(&state, 200);
+    let all: Vec<&str> = whole.split("  ").collect();
+    assert_eq!(all.len(), 7, "{all:?}");
+    let mut before = 0;
+    for columns in 14..=80 {
+        let text = foot(&state, columns);
+        let there: Vec<&str> = text.split("  ").collect();
+        assert!(there.iter().all(|key| all.contains(key)), "{columns} columns: {text}");
+        assert!(there.contains(&"q quit") && there.len() >= before, "{columns} columns: {text}");
+        before = there.len();
+    }
+    assert_eq!(before, 7);
+    press(&mut state, "/a host of some length\n");
+    assert!(foot(&state, 40).ends_with("? help  q quit"), "{}", foot(&state, 40));
+    assert!(foot(&state, 20).ends_with('…'));
 }
 
 #[test]
