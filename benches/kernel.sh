@@ -90,8 +90,8 @@ if [ "$only" != qemu ]; then
         cp "$directory/uml/src/net/sched/sch_$name.ko" "$directory/for-uml/"
     done
     cp "$directory/uml/src/net/core/pktgen.ko" "$directory/for-uml/"
-    "$root/kernel/guest/uml" "$directory/uml/linux" "$root/kernel/bench/guest.sh" \
-        "$directory/for-uml" 5 100000 | show uml ns || failed=1
+    SECONDS_AT_MOST=3600 "$root/kernel/guest/uml" "$directory/uml/linux" "$root/kernel/bench/guest.sh" \
+        "$directory/for-uml" 5 10000 30 | show uml ns || failed=1
 fi
 
 if [ "$only" != uml ]; then
@@ -107,7 +107,7 @@ if [ "$only" != uml ]; then
     modules "$directory/for-qemu" "/lib/modules/$version/build"
     cp -r "$root/kernel/bench/guest.sh" "$directory/for-qemu/"
     cat > "$directory/for-qemu/run" <<END
-bash ./guest.sh /share 1 3000
+bash ./guest.sh /share 1 3000 3
 END
     ICOUNT=1 MODULES='dummy pktgen sch_cake sch_codel sch_fq_pie sch_pie sch_red sch_sfb sch_sfq' "$root/kernel/guest/qemu" \
         "$directory/qemu/boot/vmlinuz-$version" "$directory/for-qemu/run" \
