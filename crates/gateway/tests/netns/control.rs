@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use simnel_gateway::control::{socket_path, Client};
 use simnel_gateway::daemon::MAX_CONNECTIONS;
 
+use crate::cases::not_run;
 use crate::hangs::{family_where, kill};
 use crate::world::World;
 
@@ -56,6 +57,9 @@ fn of_threads(pid: &str, key: &str) -> Vec<(String, String)> {
 /// threads are confined further, and memory is locked all the same; so it is when the supervisor
 /// has started both again.
 pub fn privileges_are_given_up() {
+    if !std::fs::read_to_string("/proc/self/status").unwrap().contains("Seccomp_filters:") {
+        return not_run("this kernel has no filters of system calls (CONFIG_SECCOMP_FILTER)");
+    }
     for locked in [false, true] {
         let mut world = World::new();
         let file = world.control.with_extension("toml");
