@@ -39,3 +39,37 @@ fn of_both_directions(keys: FlowKeys) -> FlowKeys {
     };
     FlowKeys { addresses: swapped, ports: [c, d, a, b], ..keys }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UDP from one host and port to the other.
+    fn packet(is_v6: bool, from: (u8, u8), to: (u8, u8)) -> Vec<u8> {
+        let mut bytes = match is_v6 {
+            true => {
+                [&[0x60, 0, 0, 0, 0, 8, 17, 64][..], &[0xfd; 15], &[from.0], &[0xfd; 15], &[to.0]]
+                    .concat()
+            }
+            false => {
+                let fixed = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0];
+                [&fixed[..], &[10, 0, 0, from.0, 10, 0, 0, to.0]].concat()
+            }
+        };
+        bytes.extend([0, from.1, 0, to.1, 0, 8, 0, 0]);
+        bytes
+    }
+
+    #[test]
+    fn both_directions_are_one_connection_and_others_are_not() {
+        let connections = Connections::with_key(HashKey::new(1, 2));
+        for is_v6 in [false, true] {
+            let of = |from, to| connections.of(&packet(is_v6, from, to));
+            let one = of((1, 70), (2, 80));
+            assert_eq!(one, of((2, 80), (1, 70)));
+            for other in [of((1, 80), (2, 70)), of((1, 71), (2, 80)), of((1, 70), (3, 80))] {
+                assert_ne!(one, other);
+            }
+        }
+    }
+}

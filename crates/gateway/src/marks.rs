@@ -198,10 +198,13 @@ fn expressions(list: &[u8]) -> u32 {
                     bits |= if *mask == u32::MAX { compared } else { *mask };
                 }
             }
-            // iptables' own: mark, mask.
+            // iptables' own: mark, mask; without a mask of its own, all bits.
             "match" | "target" if attribute(1).map(text).is_some_and(|n| is_mark(&n)) => {
                 let word = |at| attribute(3).and_then(|info| ne(info, at)).unwrap_or(0);
-                bits |= word(4);
+                bits |= match word(4) {
+                    u32::MAX => word(0),
+                    mask => mask | word(0),
+                };
             }
             // Whatever loads something else.
             _ => {
@@ -294,6 +297,136 @@ mod tests {
         assert_eq!(mask(0x3000_0000, &[used(0xffff_0000)]).unwrap(), 0x0000_f000);
         let none = mask(0x3000_0000, &[used(0x8888_8888)]).unwrap_err().to_string();
         assert!(none.contains("user of 0x88888888"), "{none}");
+    }
+
+    /// An expression's name, and a writer of its data.
+    type Expression<'a> = (&'a str, &'a dyn Fn(&mut Writer));
+
+    /// A rule of a table with these expressions.
+    fn told(table: &str, chain: &str, list: &[Expression<'_>]) -> Option<Use> {
+        let mut writer = Writer::default();
+        writer.begin(0, 0, 1, 2, 0);
+        writer.string(1, table);
+        writer.string(2, chain);
+        let open = writer.start(4);
+        for (name, data) in list {
+            let element = writer.start(1);
+            writer.string(1, name);
+            let inner = writer.start(2);
+            data(&mut writer);
+            writer.end(inner);
+            writer.end(element);
+        }
+        writer.end(open);
+        writer.finish();
+        rule(&crate::netlink::Messages(writer.bytes()).next().expect("a message"))
+    }
+
+    fn bits(list: &[Expression<'_>]) -> u32 {
+        told("filter", "forward", list).map_or(0, |used| used.bits)
+    }
+
+    /// An attribute with a value of the mark.
+    fn data(writer: &mut Writer, kind: i32, value: u32) {
+        let open = writer.start(kind);
+        writer.attribute(1, &value.to_ne_bytes());
+        writer.end(open);
+    }
+
+    fn load(writer: &mut Writer) {
+        writer.number(1, 1);
+        writer.number(2, libc::NFT_META_MARK);
+    }
+
+    fn store(writer: &mut Writer) {
+        writer.number(2, libc::NFT_META_MARK);
+        writer.number(3, 1);
+    }
+
+    /// The bits that `nft` compares, `meta mark & 0xf0 == 0x10`, and those that it sets, `meta mark
+    /// set meta mark & 0xff | 0x100`.
+    #[test]
+    fn bits_of_nftables_rules_are_those_compared_or_set() {
+        let bitwise = |mask, xor| {
+            move |w: &mut Writer| {
+                w.number(1, 1);
+                w.number(2, 1);
+                data(w, 4, mask);
+                data(w, 5, xor);
+            }
+        };
+        let cmp = |value| {
+            move |w: &mut Writer| {
+                w.number(1, 1);
+                data(w, 3, value);
+            }
+        };
+        let immediate = |value| {
+            move |w: &mut Writer| {
+                w.number(1, 1);
+                data(w, 2, value);
+            }
+        };
+        assert_eq!(bits(&[("meta", &load), ("cmp", &cmp(0x21))]), 0x21);
+        let masked = bitwise(0xf0, 0);
+        assert_eq!(bits(&[("meta", &load), ("bitwise", &masked), ("cmp", &cmp(0x10))]), 0xf0);
+        assert_eq!(bits(&[("immediate", &immediate(0x5)), ("meta", &store)]), 5);
+        let changed = bitwise(!0xff00, 0x300);
+        assert_eq!(bits(&[("meta", &load), ("bitwise", &changed), ("meta", &store)]), 0xff00);
+        let set = bitwise(u32::MAX, 0x30);
+        assert_eq!(bits(&[("meta", &load), ("bitwise", &set), ("meta", &store)]), 0x30);
+        // Of another thing, the bits that are let through; a whole one may have any.
+        let other = |w: &mut Writer| w.number(1, 1);
+        assert_eq!(bits(&[("ct", &other), ("bitwise", &masked), ("meta", &store)]), 0xf0);
+        assert_eq!(bits(&[("ct", &other), ("meta", &store)]), 0);
+        assert_eq!(bits(&[("ct", &other), ("cmp", &cmp(0x21))]), 0);
+        let priority = |w: &mut Writer| {
+            w.number(1, 1);
+            w.number(2, libc::NFT_META_PRIORITY);
+        };
+        assert_eq!(bits(&[("meta", &priority), ("cmp", &cmp(0x21))]), 0);
+        let by = told("fw4", "mangle_forward", &[("meta", &load), ("cmp", &cmp(0x21))]).unwrap().by;
+        assert!(by.contains("`mangle_forward` of table `fw4`"), "{by}");
+        assert_eq!(told("simnel_eth0", "post", &[("meta", &load), ("cmp", &cmp(1))]), None);
+    }
+
+    /// iptables over nftables (`xt_mark`): `--mark 0x10/0xf0`, `--set-xmark`. Without a mask all
+    /// bits are compared or set, of which those of the value matter, as in nftables' own words.
+    #[test]
+    fn bits_of_iptables_rules_are_those_of_mark_and_mask() {
+        let xt = |name: &'static str, mark: u32, mask: u32| {
+            move |w: &mut Writer| {
+                w.string(1, name);
+                w.attribute(3, &[mark.to_ne_bytes(), mask.to_ne_bytes()].concat());
+            }
+        };
+        assert_eq!(bits(&[("match", &xt("mark", 0x10, 0xf0))]), 0xf0);
+        assert_eq!(bits(&[("target", &xt("MARK", 0x100, 0x3f00))]), 0x3f00);
+        assert_eq!(bits(&[("match", &xt("mark", 0x21, u32::MAX))]), 0x21);
+        assert_eq!(bits(&[("target", &xt("MARK", 0x21, u32::MAX))]), 0x21);
+        // `--xor-mark` has no mask.
+        assert_eq!(bits(&[("target", &xt("MARK", 0x4, 0))]), 0x4);
+        assert_eq!(bits(&[("target", &xt("DSCP", 0x4, 0xf))]), 0);
+    }
+
+    /// `ip rule add fwmark 0x100/0xff00 pref 77`.
+    #[test]
+    fn bits_of_policy_rules_are_those_of_their_masks() {
+        let told = |mark: Option<u32>, mask: Option<u32>| {
+            let mut writer = Writer::default();
+            writer.begin_with(0, 0, 1, &[0; 12]);
+            writer.attribute(6, &77u32.to_ne_bytes());
+            mark.iter().for_each(|mark| writer.attribute(10, &mark.to_ne_bytes()));
+            mask.iter().for_each(|mask| writer.attribute(16, &mask.to_ne_bytes()));
+            writer.finish();
+            policy(&crate::netlink::Messages(writer.bytes()).next().expect("a message"))
+        };
+        let bits = |mark, mask| told(mark, mask).map(|used| used.bits);
+        assert_eq!(bits(Some(0x100), Some(0xff00)), Some(0xff00));
+        assert_eq!(bits(Some(0x100), Some(u32::MAX)), Some(0x100));
+        assert_eq!(bits(Some(0x100), None), Some(0x100));
+        assert_eq!((bits(None, Some(0xff00)), bits(Some(0), Some(0xff00))), (None, None));
+        assert!(told(Some(1), None).unwrap().by.contains("the rule 77 of `ip rule`"));
     }
 
     #[test]

@@ -496,6 +496,7 @@ mod tests {
         writer.number(13, 1500);
         writer.number(14, libc::NFQA_SKB_GSO | libc::NFQA_SKB_CSUMNOTREADY);
         writer.attribute(10, &[0x45; 60]);
+        writer.number(libc::NFQA_PRIORITY, 0x1_0003);
         writer.finish();
         let expected = Queued {
             id: 42,
@@ -503,7 +504,7 @@ mod tests {
             bytes: &[0x45; 60],
             len: 1500,
             mark: 0xabcd,
-            priority: 0,
+            priority: 0x1_0003,
             is_super: true,
         };
         assert_eq!(parse(writer.bytes()), Event::Packet(expected));

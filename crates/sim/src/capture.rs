@@ -147,3 +147,23 @@ fn checksum(start: u32, bytes: &[u8]) -> u16 {
     }
     !(((sum & 0xffff) + (sum >> 16)) as u16)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 1071, section 3: its example, in both orders of odd ends.
+    #[test]
+    fn checksums_are_those_of_the_rfc() {
+        let example = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(checksum(0, &example), !0xddf2);
+        assert_eq!(checksum(0xffff, &example), !0xddf2);
+        assert_eq!(checksum(0, &[0x12, 0x34, 0x56]), !(0x1234 + 0x5600));
+        assert_eq!(checksum(0x1_0000, &[]), !1);
+        // What is summed with its checksum is nothing.
+        let mut whole = [&example[..], &[0, 0]].concat();
+        let sum = checksum(7, &whole);
+        whole[8..].copy_from_slice(&sum.to_be_bytes());
+        assert_eq!(checksum(7, &whole), 0);
+    }
+}

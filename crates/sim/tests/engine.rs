@@ -310,7 +310,7 @@ fn series_add_up_to_what_was_delivered() {
     // As many segments as the line carried, and those that it dropped.
     let dropped: u64 = flow.fates[1].dropped.iter().sum();
     assert!(flow.tcp.data_segments.abs_diff(line.packets + dropped) < 200);
-    assert!(flow.tcp.acks > 0 && line.longest_queue >= 100);
+    assert!(flow.tcp.acks > 0 && line.longest_queue == 100, "{}", line.longest_queue);
 }
 
 /// At once or later, as their seed draws it, and each at another time.
@@ -352,4 +352,69 @@ fn no_step_has_more_events_than_it_may() {
     let steps = steps.finish();
     assert_eq!((steps.hash, steps.events), (whole.hash, whole.events));
     assert!(calls + 15 >= whole.events / 100, "{calls} of {}", whole.events);
+}
+
+/// The outcome of an application alone on lines of 100 Mbit/s with 50 ms there and back.
+fn alone(kind: Kind) -> Outcome {
+    let app = traffic(kind, Direction::Up);
+    run(&setup("pfifo limit 1000", 100_000_000, vec![app]), 1).flows.swap_remove(0).outcome
+}
+
+#[test]
+fn messages_arrive_half_a_round_trip_later() {
+    let messages = Kind::Messages { size: 100, interval: Span::from_millis(200) };
+    let Outcome::Messages { sent, received, latency } = alone(messages) else { panic!() };
+    // The last one is written as the run ends.
+    assert_eq!((sent, received, latency.count()), (46, 45, 45));
+    assert!(latency.least() >= Some(Span::from_millis(25)));
+    assert!(latency.greatest() < Some(Span::from_millis(26)));
+}
+
+#[test]
+fn bursts_are_whole_before_the_next_begins() {
+    let pause = Span::from_millis(300);
+    let bursts = Kind::Bursts { size: 10_000, pause: (pause, pause) };
+    let Outcome::Bursts { completed, completion } = alone(bursts) else { panic!() };
+    // In one flight: 25 ms, and 300 until the next.
+    assert!((26..=28).contains(&completed), "{completed}");
+    assert!(completion.least() >= Some(Span::from_millis(25)));
+    assert!(completion.greatest() < Some(Span::from_millis(27)));
+}
+
+#[test]
+fn a_page_takes_its_requests_thinking_and_objects() {
+    let params = simnel_sim::setup::web::Params {
+        interval: Span::from_millis(500),
+        pages: (1, 1),
+        objects: (2, 2),
+        object_size: 1_000,
+        object_spread_milli: 0,
+        request: (300, 300),
+        think: Span::ZERO,
+        reading: Span::ZERO,
+    };
+    let Outcome::Web { connections, pages, load_time } = alone(Kind::Web(params)) else { panic!() };
+    assert!(connections - pages <= 1 && pages > 8, "{pages} of {connections}");
+    // A round trip for the connection and one for each object.
+    assert!(load_time.least() >= Some(Span::from_millis(150)));
+    assert!(load_time.greatest() < Some(Span::from_millis(151)));
+}
+
+#[test]
+fn a_video_plays_without_a_stall_where_the_line_has_more_than_it_takes() {
+    let video = Kind::Dash(simnel_sim::setup::dash::Params::default());
+    let Outcome::Dash(playback) = alone(video) else { panic!() };
+    let rates: Vec<u64> = playback.chunks.iter().map(|chunk| chunk.rate).collect();
+    let ladder = simnel_sim::setup::dash::LADDER;
+    assert_eq!((rates[0], *rates.last().unwrap()), (ladder[0], ladder[19]));
+    assert!(rates.windows(2).all(|pair| pair[0] <= pair[1]), "{rates:?}");
+    for chunk in &playback.chunks[1..] {
+        assert!(chunk.throughput < 100_000_000, "{chunk:?}");
+    }
+    // Two chunks of two seconds are there before it begins, and thirty at the most ahead.
+    let second = playback.chunks[2].asked.since(Time::ZERO);
+    assert_eq!(playback.startup, Some(second));
+    assert_eq!((playback.stalls, playback.stalled), (0, Span::ZERO));
+    assert_eq!(playback.played + second, Span::from_secs(10));
+    assert_eq!(rates.len(), 19);
 }

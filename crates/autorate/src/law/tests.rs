@@ -675,11 +675,13 @@ fn a_drain_that_is_over_is_judged() {
     assert!(judged(1, 450, 14_999).rate < 800_000);
     assert_eq!(state(&judged(1, 450, 12_000)), Some((1, false)), "that much is drained once more");
     // Less than 12 ms are not drained a third time, however little the rate fell.
-    for (number, in_vain) in [(1, false), (2, true), (3, true)] {
+    for (number, delay, in_vain) in
+        [(1, 11_999, false), (2, 11_999, true), (3, 11_999, true), (2, 12_000, false)]
+    {
         let mut law = draining(UPLOAD, number, 450);
         let drain = law.drain.as_mut().unwrap();
         (drain.delay, drain.before.0) = (us(12_000), 841_142);
-        law.decide_now(&accused(11_999));
+        law.decide_now(&accused(delay));
         assert_eq!(state(&law), Some((number + u8::from(!in_vain), in_vain)));
     }
     // A delay that has grown by more than a quarter asks for half of the rate.

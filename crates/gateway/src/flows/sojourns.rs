@@ -136,6 +136,17 @@ mod tests {
     }
 
     #[test]
+    fn counts_are_halved_before_they_are_256() {
+        let mut recent = Recent::default();
+        for n in 1..=255 {
+            recent.add(Span::from_millis(1));
+            assert_eq!(u64::from(recent.total), n);
+        }
+        recent.add(Span::from_millis(1));
+        assert_eq!((recent.total, recent.counts[bucket(Span::from_millis(1))]), (128, 128));
+    }
+
+    #[test]
     fn quantiles_are_of_the_packets_not_of_the_buckets() {
         let mut sojourns = Sojourns::default();
         for ms in 1..=100 {

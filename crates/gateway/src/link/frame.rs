@@ -116,6 +116,28 @@ mod tests {
         assert_eq!((plain.gso_size, plain.segments()), (0, 1));
     }
 
+    /// The kernel's hint serves where it says of no checksum that it is to be done.
+    #[test]
+    fn headers_end_where_the_kernel_says_or_the_transport_does() {
+        let described = |change: fn(&mut [u8])| {
+            let mut bytes = super_packet(0);
+            change(&mut bytes);
+            let packet = describe(Handle { chunk: 0, start: 0 }, &bytes, 2_000);
+            (packet.header_len, packet.gso_size)
+        };
+        assert_eq!(described(|head| head[VNET_BYTES + 46] = 5 << 4), (54, 1448));
+        assert_eq!(described(|head| head[0] = 0), (66, 1448));
+        assert_eq!(described(|head| head[0] = 2), (66, 1448));
+        assert_eq!(described(|head| head[1] = GSO_UDP_L4), (42, 1448));
+        assert_eq!(described(|head| head[1] = GSO_NONE | GSO_ECN), (0, 0));
+        assert_eq!(described(|head| head[4..6].fill(0)), (0, 0));
+        // Offsets without a meaning stay what they are if a tag goes back.
+        let mut chunk = super_packet(TAG_BYTES);
+        (chunk[TAG_BYTES], chunk[TAG_BYTES + 2], chunk[TAG_BYTES + 3]) = (0, 0, 0);
+        insert_tag(&mut chunk, 0x8100, 1);
+        assert_eq!((&chunk[2..4], &chunk[6..8]), (&[0, 0][..], &34u16.to_ne_bytes()[..]));
+    }
+
     #[test]
     fn a_tag_goes_back_between_addresses_and_type() {
         let mut chunk = super_packet(TAG_BYTES);

@@ -128,6 +128,15 @@ impl Traffic {
 mod tests {
     use super::*;
 
+    /// RFC 791 and RFC 8200, section 3.
+    #[test]
+    fn addresses_stand_where_the_headers_have_them() {
+        let places = |family: Family| ENDS.map(|end| family.address(end));
+        assert_eq!(places(Family::V4), [(12, 4), (16, 4)]);
+        assert_eq!(places(Family::V6), [(8, 16), (24, 16)]);
+        assert_eq!(Family::BOTH.map(Family::number), [2, 10]);
+    }
+
     #[test]
     fn lists_ends_and_protocols_are_multiplied() {
         let mut traffic = Traffic { ports: vec![(1, 1), (2, 3)], ..Traffic::default() };

@@ -271,3 +271,27 @@ fn a_turn_is_bounded() {
     while free.turn() == Rest::NONE {}
     assert!(free.gone().into_iter().eq(0..taken + 5));
 }
+
+/// Other settings are followed in all that depends on them, not only by the discipline.
+#[test]
+fn a_change_is_followed_and_told() {
+    let mut line = shaped(Tuning::default());
+    let slip = |line: &Loop| {
+        Span::from_secs(1).saturating_sub(line.engine.time(START + Span::from_secs(1)).since(START))
+    };
+    let before = slip(&line);
+    assert!(before > Span::from_millis(1) && !line.engine.filters_acks);
+    let words = "cake besteffort flowblind ack-filter";
+    let config = settings_of(Direction::Upload, Some("80mbit"), words).unwrap();
+    let spare = line.engine.qdisc.prepare(&config, START).unwrap();
+    let (reply, answer) = std::sync::mpsc::sync_channel(1);
+    line.engine.carry_out(Command::Adopt(spare, reply), &mut line.kernel);
+    assert!(answer.try_recv().is_ok() && line.engine.filters_acks);
+    // A packet lasts a tenth as long.
+    let after = slip(&line);
+    assert!(after.0.abs_diff(before.0 / 10) < before.0 / 5, "{after:?} of {before:?}");
+    let (reply, answer) = std::sync::mpsc::sync_channel(1);
+    line.engine.carry_out(Command::Report(reply), &mut line.kernel);
+    let status = answer.try_recv().unwrap();
+    assert_eq!((status.counters.cpu, status.root.config.rate()), (Span(77), config.rate()));
+}
