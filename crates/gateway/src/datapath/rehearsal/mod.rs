@@ -8,7 +8,6 @@
 //! A test run has [`CASES`] of them. `scripts/rehearse.sh HOURS` runs as many as it is told.
 
 mod books;
-mod heap;
 mod kernel;
 mod plan;
 mod soak;
