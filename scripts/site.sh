@@ -1,8 +1,9 @@
 #!/bin/bash
 # The lab in a browser.  `site.sh build`: target/site/, files for any static host.  `site.sh test`:
-# a browser's figures against the program's, accessibility, errors.  `site.sh page`: the page of `simnel
-# serve`, beside a daemon.  `site.sh papers [WHICH...]`: runs the published experiments (all; some
-# minutes), whose page `build` then takes up.  `site.sh measure`: the time from a change to the first picture.  `site.sh speed`: WebAssembly beside the program, in one run.
+# a browser's figures against the program's, accessibility, errors.  `site.sh page`: the page of
+# `simnel serve`, beside a daemon.  `site.sh papers [WHICH...]`: runs the published experiments (all;
+# some minutes), whose page `build` then takes up.  `site.sh measure`: the time from a change to the
+# first picture.  `site.sh speed`: WebAssembly beside the program, in one run.
 # `site.sh picture FILE`: docs/lab.png.
 #
 # SIMNEL=PROGRAM is the program that serves and is compared with; without it, one is built.
