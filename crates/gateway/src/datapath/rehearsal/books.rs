@@ -67,6 +67,8 @@ pub(super) struct Books {
     ghosts: HashMap<u32, Vec<u32>>,
     ghost_bytes: u64,
     bounds: Bounds,
+    /// A packet that left at an earlier rate is paid for by then: a change leaves the debt.
+    paid: Time,
     /// The longest that any packet held now may be queued: it came under these bounds or later.
     longest: Span,
     /// Time in which the loop could not work.
@@ -96,6 +98,7 @@ impl Books {
             ghosts: HashMap::new(),
             ghost_bytes: 0,
             bounds,
+            paid: Time::ZERO,
             longest: bounds.longest(),
             excused: Span::ZERO,
             refused: false,
@@ -113,8 +116,9 @@ impl Books {
         self.held.len()
     }
 
-    /// Other settings hold from now on.
-    pub(super) fn follow(&mut self, bounds: Bounds) {
+    /// Other settings hold from `now` on.
+    pub(super) fn follow(&mut self, bounds: Bounds, now: Time) {
+        self.paid = self.paid.max(now + self.bounds.time_of(FULL));
         self.bounds = bounds;
         self.longest = self.longest.max(bounds.longest());
         self.window.clear();
@@ -227,7 +231,7 @@ impl Books {
         // What left last may just have begun to.
         let time = self.bounds.time_of(self.bytes + self.ghost_bytes + FULL);
         let time = Span(time.0 + time.0 / 50) + SLACK;
-        self.quiet_until = Some((now + time, self.excused));
+        self.quiet_until = Some((now.max(self.paid) + time, self.excused));
     }
 
     /// Looks whether all holds. With `drained`, all may leave at once.

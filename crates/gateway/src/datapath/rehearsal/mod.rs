@@ -259,7 +259,7 @@ impl Case {
         let (config, bounds, rate) = settings(&mut self.random);
         let now = self.model.clock();
         self.engine = engine(&config, self.discipline, &mut self.random, now);
-        self.model.books.follow(bounds);
+        self.model.books.follow(bounds, self.model.clock());
         self.ended += 1;
         (self.rate, self.drained, self.alive) = (rate, false, now);
     }
@@ -288,14 +288,14 @@ impl Case {
                 let Some(spare) = answer.try_recv().ok().and_then(Result::ok) else { return };
                 let (reply, _answer) = sync_channel(1);
                 self.ask(Command::Adopt(spare, reply));
-                self.model.books.follow(bounds);
+                self.model.books.follow(bounds, self.model.clock());
                 self.rate = rate;
             }
             Trouble::Replacements => {
                 let qdisc = discipline(&config, self.discipline);
                 let (reply, _answer) = sync_channel(1);
                 self.ask(Command::Replace(qdisc, Device::default(), reply));
-                self.model.books.follow(bounds);
+                self.model.books.follow(bounds, self.model.clock());
                 self.rate = rate;
             }
             _ if rarely => self.end(),

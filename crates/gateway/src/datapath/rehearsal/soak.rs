@@ -61,7 +61,7 @@ impl Case {
         let qdisc = discipline(&config, Discipline::Sound);
         self.ask(Command::Replace(qdisc, Device::default(), reply));
         let bounds = Bounds { rate: 10_000_000 / 8, burst: FULL, limit: 4 << 20, shares: 1 };
-        self.model.books.follow(bounds);
+        self.model.books.follow(bounds, self.model.clock());
         self.record(false);
         // Those that are silent for so long are told only if they have something queued.
         let (queued, evicted) = self.flows();
