@@ -93,17 +93,18 @@ fn count(number: u64, what: &str) -> String {
 
 /// A rate with three digits: `4.82 Mbit/s`.
 pub fn rate(bps: u64) -> String {
-    let scaled = |unit: u64, name: &str| {
-        let value = bps as f64 / unit as f64;
-        let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
-        format!("{value:.digits$} {name}")
-    };
-    match bps {
-        0..1_000 => format!("{bps} bit/s"),
-        1_000..1_000_000 => scaled(1_000, "kbit/s"),
-        1_000_000..1_000_000_000 => scaled(1_000_000, "Mbit/s"),
-        _ => scaled(1_000_000_000, "Gbit/s"),
+    const UNITS: [&str; 4] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
+    let (mut value, mut unit) = (bps as f64, 0);
+    // By what is written: 999,600 bits are a megabit.
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        (value, unit) = (value / 1_000.0, unit + 1);
     }
+    let digits = match unit {
+        0 => 0,
+        _ if value < 9.995 => 2,
+        _ => usize::from(value < 99.95),
+    };
+    format!("{value:.digits$} {}", UNITS[unit])
 }
 
 /// A time with two or three digits: `4.2 ms`.
@@ -113,5 +114,28 @@ pub fn time(ns: u64) -> String {
         1_000_000..10_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
         10_000_000..1_000_000_000 => format!("{} ms", ns / 1_000_000),
         _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_digits_whatever_they_are_rounded_to() {
+        for (bps, text) in [
+            (0, "0 bit/s"),
+            (999, "999 bit/s"),
+            (1_000, "1.00 kbit/s"),
+            (9_994, "9.99 kbit/s"),
+            (9_996, "10.0 kbit/s"),
+            (99_960, "100 kbit/s"),
+            (999_400, "999 kbit/s"),
+            (999_600, "1.00 Mbit/s"),
+            (4_820_000, "4.82 Mbit/s"),
+            (20_000_000_000_000, "20000 Gbit/s"),
+        ] {
+            assert_eq!(rate(bps), text);
+        }
     }
 }
