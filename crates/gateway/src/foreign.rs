@@ -5,15 +5,15 @@
 //! its rate. Our own tables name only the numbers that we were given. Rules of the old iptables
 //! cannot be seen.
 
-use std::io;
 use std::ops::RangeInclusive;
 
-use crate::netlink::{text, Attributes, Message, Socket, Writer};
+use crate::netlink::{text, Attributes};
+use crate::nft::{in_others, Other};
 
 /// Warnings about such rules, a sentence or two each, for the `queues` of `interface`. Whatever
 /// cannot be found out gives none.
 pub(crate) fn warnings(interface: &str, queues: &[u16]) -> Vec<String> {
-    let rules = rules().unwrap_or_default();
+    let rules = in_others(rule).unwrap_or_default();
     let ours = |rule: &Rule| queues.iter().find(|queue| rule.queues.contains(queue)).copied();
     let mut warnings: Vec<String> = rules
         .iter()
@@ -39,28 +39,9 @@ struct Rule {
     queues: RangeInclusive<u16>,
 }
 
-fn rules() -> io::Result<Vec<Rule>> {
-    const GET_RULE: i32 = libc::NFNL_SUBSYS_NFTABLES << 8 | libc::NFT_MSG_GETRULE;
-    let mut writer = Writer::default();
-    writer.begin(GET_RULE, libc::NLM_F_DUMP, 1, 0, 0);
-    writer.finish();
-    let mut found = Vec::new();
-    Socket::open()?.dump(&writer, |message| found.extend(rule(&message)))?;
-    Ok(found)
-}
-
-fn rule(message: &Message<'_>) -> Option<Rule> {
-    let (mut table, mut chain, mut queues) = (String::new(), String::new(), None);
-    for (kind, data) in message.attributes() {
-        match kind {
-            1 => table = text(data),
-            2 => chain = text(data),
-            4 => queues = Attributes(data).find_map(|(_, element)| expression(element)),
-            _ => {}
-        }
-    }
-    let queues = queues.filter(|_| !table.starts_with("simnel_"))?;
-    Some(Rule { table, chain, queues })
+fn rule(other: &Other<'_>) -> Option<Rule> {
+    let queues = Attributes(other.expressions).find_map(|(_, element)| expression(element))?;
+    Some(Rule { table: other.table.clone(), chain: other.chain.clone(), queues })
 }
 
 /// Queues of an expression: nftables' own, or iptables' target.
@@ -89,7 +70,7 @@ fn expression(element: &[u8]) -> Option<RangeInclusive<u16>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::Messages;
+    use crate::netlink::{Messages, Writer};
 
     /// A rule of `table` with one expression.
     fn told(table: &str, name: &str, data: &dyn Fn(&mut Writer)) -> Option<Rule> {
@@ -106,7 +87,7 @@ mod tests {
         writer.end(element);
         writer.end(list);
         writer.finish();
-        Messages(writer.bytes()).next().and_then(|message| rule(&message))
+        Messages(writer.bytes()).next().and_then(|message| rule(&Other::read(&message)?))
     }
 
     #[test]

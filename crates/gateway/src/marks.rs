@@ -12,7 +12,7 @@ use std::io;
 
 use crate::error::Error;
 use crate::netlink::{text, Attributes, Message, Socket, Writer};
-use crate::nft::MarkBits;
+use crate::nft::{in_others, MarkBits, Other};
 
 /// Programs whose chains or tables begin so take all these bits, whatever their rules show.
 const KNOWN: [(&str, u32); 1] = [("cali", 0xffff_0000)];
@@ -38,7 +38,7 @@ struct Use {
 /// # Errors
 /// [`Error::NoMarkBits`] if fewer than two bits are free.
 pub(crate) fn choose(configured: Option<MarkBits>) -> Result<Choice, Error> {
-    let mut uses = rules().unwrap_or_default();
+    let mut uses = in_others(rule).unwrap_or_default();
     uses.extend(policies().unwrap_or_default());
     let mut choice = decide(configured, &uses)?;
     let old = |path: &&str| std::fs::read_to_string(path).is_ok_and(|names| !names.is_empty());
@@ -82,7 +82,7 @@ const TIERS: u32 = 0x0f00_0000;
 /// # Errors
 /// [`Error::NoTierBits`] if there are none.
 pub(crate) fn choose_tiers(decisions: MarkBits) -> Result<u32, Error> {
-    let mut uses = rules().unwrap_or_default();
+    let mut uses = in_others(rule).unwrap_or_default();
     uses.extend(policies().unwrap_or_default());
     tiers(decisions, &uses)
 }
@@ -97,31 +97,10 @@ fn tiers(decisions: MarkBits, uses: &[Use]) -> Result<u32, Error> {
     })
 }
 
-/// Uses by rules of nftables, but for our own.
-fn rules() -> io::Result<Vec<Use>> {
-    const GET_RULE: i32 = libc::NFNL_SUBSYS_NFTABLES << 8 | libc::NFT_MSG_GETRULE;
-    let mut writer = Writer::default();
-    writer.begin(GET_RULE, libc::NLM_F_DUMP, 1, 0, 0);
-    writer.finish();
-    let mut uses = Vec::new();
-    Socket::open()?.dump(&writer, |message| uses.extend(rule(&message)))?;
-    Ok(uses)
-}
-
 /// Mark bits of a rule of nftables.
-fn rule(message: &Message<'_>) -> Option<Use> {
-    let (mut table, mut chain, mut bits) = (String::new(), String::new(), 0);
-    for (kind, data) in message.attributes() {
-        match kind {
-            1 => table = text(data),
-            2 => chain = text(data),
-            4 => bits = expressions(data),
-            _ => {}
-        }
-    }
-    if table.starts_with("simnel_") {
-        return None;
-    }
+fn rule(rule: &Other<'_>) -> Option<Use> {
+    let Other { table, chain, expressions: list } = rule;
+    let mut bits = expressions(list);
     for (prefix, all) in KNOWN {
         if bits != 0 && (table.starts_with(prefix) || chain.starts_with(prefix)) {
             bits |= all;
@@ -319,7 +298,8 @@ mod tests {
         }
         writer.end(open);
         writer.finish();
-        rule(&crate::netlink::Messages(writer.bytes()).next().expect("a message"))
+        Other::read(&crate::netlink::Messages(writer.bytes()).next().expect("a message"))
+            .and_then(|other| rule(&other))
     }
 
     fn bits(list: &[Expression<'_>]) -> u32 {
@@ -435,7 +415,8 @@ mod tests {
         for _ in 0..20_000 {
             let bytes: Vec<u8> = (0..random.below(120)).map(|_| random.below(24) as u8).collect();
             let message = Message { kind: 0, flags: 0, seq: 0, body: &bytes };
-            let _ = (rule(&message), policy(&message), expressions(&bytes));
+            let other = Other::read(&message);
+            let _ = (other.and_then(|other| rule(&other)), policy(&message), expressions(&bytes));
         }
     }
 }

@@ -30,6 +30,7 @@
 
 mod batch;
 mod chains;
+mod others;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,6 +46,7 @@ use crate::rules::{Counted, HostName, Mac, Plan};
 
 use batch::{Batch, TABLE_SEQUENCE};
 pub(crate) use batch::{Family, Queues};
+pub(crate) use others::{in_others, Other};
 
 /// After destination NAT (-100).
 const ARRIVING: i32 = -90;

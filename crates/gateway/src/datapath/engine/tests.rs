@@ -7,8 +7,9 @@ use simnel_core::qdisc;
 
 use super::*;
 use crate::connections::Connections;
+use crate::datapath::rehearsal::{queued, stale};
 use crate::direction::Direction;
-use crate::netlink::{Messages, Writer};
+use crate::netlink::Messages;
 use crate::nfqueue::parse;
 use crate::words::settings_of;
 
@@ -65,21 +66,7 @@ impl Kernel for Fake {
 fn packet(id: u32) -> Vec<u8> {
     let mut bytes = vec![0x45, 0, 3, 218, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 1, 0, 1];
     bytes.extend([0x13, 1, 0x14, 0x51, 3, 198, 0, 0]);
-    let mut writer = Writer::default();
-    writer.begin(libc::NFNL_SUBSYS_QUEUE << 8 | libc::NFQNL_MSG_PACKET, 0, 0, 2, 5);
-    writer.attribute(libc::NFQA_PACKET_HDR, &[&id.to_be_bytes()[..], &[8, 0, 3]].concat());
-    writer.attribute(libc::NFQA_CAP_LEN, &986u32.to_be_bytes());
-    writer.attribute(libc::NFQA_PAYLOAD, &bytes);
-    writer.finish();
-    writer.bytes().to_vec()
-}
-
-/// The answer to a verdict that found nothing.
-fn stale() -> Vec<u8> {
-    let mut writer = Writer::default();
-    writer.begin_with(libc::NLMSG_ERROR, 0, 0, &(-libc::ENOENT).to_ne_bytes());
-    writer.finish();
-    writer.bytes().to_vec()
+    queued(id, 986, &bytes)
 }
 
 /// A loop and its kernel.

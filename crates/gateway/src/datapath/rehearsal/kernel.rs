@@ -82,17 +82,22 @@ fn template(flow: usize) -> Vec<u8> {
     if tcp {
         bytes.extend([0, 0, 0, 1, 0, 0, 0, 1, 5 << 4, 16, 1, 0, 0, 0, 0, 0]);
     }
+    queued(0, 0, &bytes)
+}
+
+/// The kernel's message about packet `id` of `len` bytes, of which these are told.
+pub(crate) fn queued(id: u32, len: u32, bytes: &[u8]) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.begin(libc::NFNL_SUBSYS_QUEUE << 8 | libc::NFQNL_MSG_PACKET, 0, 0, 2, 5);
-    writer.attribute(libc::NFQA_PACKET_HDR, &[0, 0, 0, 0, 8, 0, 3]);
-    writer.attribute(libc::NFQA_CAP_LEN, &[0; 4]);
-    writer.attribute(libc::NFQA_PAYLOAD, &bytes);
+    writer.attribute(libc::NFQA_PACKET_HDR, &[&id.to_be_bytes()[..], &[8, 0, 3]].concat());
+    writer.attribute(libc::NFQA_CAP_LEN, &len.to_be_bytes());
+    writer.attribute(libc::NFQA_PAYLOAD, bytes);
     writer.finish();
     writer.bytes().to_vec()
 }
 
 /// The answer to a verdict that found nothing.
-fn stale() -> Vec<u8> {
+pub(crate) fn stale() -> Vec<u8> {
     let mut writer = Writer::default();
     writer.begin_with(libc::NLMSG_ERROR, 0, 0, &(-libc::ENOENT).to_ne_bytes());
     writer.finish();

@@ -22,6 +22,7 @@ use simnel_core::random::Random;
 use simnel_core::{Packet, Qdisc, Rate, Span, Time};
 
 use self::books::{Books, Bounds, Violation, FULL};
+pub(super) use self::kernel::{queued, stale};
 use self::kernel::{Model, FLOWS};
 use self::plan::{Plan, Trouble};
 use super::engine::Engine;
