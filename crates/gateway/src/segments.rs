@@ -1,4 +1,4 @@
-//! Sizes of the segments of super-packets.
+//! Sizes of the segments of super-packets, and of the fragments of datagrams.
 //!
 //! NFQUEUE tells that a packet is a super-packet, but not how long its segments are; what they
 //! occupy on the wire depends on that. TCP's segments are at most as long as the receiver has
@@ -23,6 +23,8 @@ const PLACES: usize = 8_192;
 const UNKNOWN: u32 = 1_280;
 /// Smallest packet of a segment that is believed.
 const LEAST: u32 = 68;
+/// Headers of IPv4, and of IPv6 with that of a fragment, that each fragment repeats.
+const FRAGMENT_HEADERS: [u32; 2] = [20, 48];
 /// Longest packet that can be a SYN: all options, and some tunnel's headers.
 const LONGEST_SYN: u32 = 200;
 
@@ -95,6 +97,23 @@ impl SegmentSizes {
         let hash = self.connections.of(bytes);
         (&self.places[hash as usize % PLACES], hash & TAG)
     }
+}
+
+/// Describes `packet`, which is no super-packet, as the fragments that it is on the wire, if it is
+/// longer than `mtu`. Connection tracking puts a datagram together before our queue, and the kernel
+/// cuts it behind that. Each is charged with the headers of the whole: UDP's few bytes too much.
+pub(crate) fn describe_fragments(packet: &mut Packet, mtu: u32) {
+    if packet.len <= mtu || !packet.flags.any(Flags::IPV4 | Flags::IPV6) {
+        return;
+    }
+    let repeated = u32::from(packet.network_offset)
+        + FRAGMENT_HEADERS[usize::from(packet.flags.has(Flags::IPV6))];
+    // All but the last carry a multiple of 8 bytes: RFC 791, section 3.2; RFC 8200, section 4.5.
+    let longest = repeated + (mtu.saturating_sub(repeated) & !7);
+    let headers = u32::from(packet.header_len);
+    let size = longest.saturating_sub(headers).clamp(8, u16::MAX.into());
+    packet.gso_size = size as u16;
+    packet.gso_segs = packet.len.saturating_sub(headers).div_ceil(size).min(u16::MAX.into()) as u16;
 }
 
 /// Bits of a place that tell connections apart.
@@ -193,6 +212,33 @@ mod tests {
     }
 
     #[test]
+    fn a_datagram_longer_than_the_interface_sends_is_charged_as_its_fragments() {
+        use simnel_core::framing::Framing;
+        let mut udp = tcp(1, 2, 0, &[]);
+        udp[9] = 17;
+        let mut ipv6 = vec![0x60, 0, 0, 0, 0, 0, 17, 64];
+        ipv6.extend([1; 32]);
+        ipv6.extend([0, 1, 0, 2, 0, 0, 0, 0]);
+        // IP's length, and what is charged with Ethernet's headers.
+        for (bytes, len, mtu, segments, charged) in [
+            (&udp, 1500, MTU, 0, 1514),
+            (&udp, 1501, MTU, 2, 1514 + 43),
+            (&udp, 8028, MTU, 6, 5 * 1514 + 42 + 640),
+            (&udp, 8028, 1506, 6, 5 * 1506 + 42 + 680),
+            (&udp, 8028, 1500, 6, 5 * 1498 + 42 + 720),
+            (&ipv6, 8048, MTU, 6, 5 * 1510 + 62 + 760),
+        ] {
+            let mut packet = classified(bytes, len);
+            describe_fragments(&mut packet, mtu);
+            let found = (packet.gso_segs, Framing::default().charge(&packet));
+            assert_eq!(found, (segments, charged), "{len} {mtu}");
+        }
+        let mut other = classified(&[0; 64], 8042);
+        describe_fragments(&mut other, MTU);
+        assert_eq!(other.gso_segs, 0, "only IP has fragments");
+    }
+
+    #[test]
     fn any_bytes_are_harmless() {
         let sizes = SegmentSizes::of(Connections::with_key(HashKey::new(3, 4)));
         sizes.want();
@@ -205,7 +251,10 @@ mod tests {
             bytes.truncate(cut);
             let mut packet = classified(&bytes, random.below(1 << 20));
             sizes.learn(&packet, &bytes);
-            sizes.describe(&mut packet, &bytes, random.below(3_000));
+            let mtu = random.below(3_000);
+            describe_fragments(&mut packet, mtu);
+            assert!(packet.gso_segs == 0 || packet.gso_size > 0);
+            sizes.describe(&mut packet, &bytes, mtu);
             assert!(packet.gso_size > 0 && packet.gso_segs > 0);
         }
     }

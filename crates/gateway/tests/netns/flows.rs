@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddrV6, UdpSocket};
 use std::time::{Duration, Instant};
 
+use simnel_core::qdisc::Detail;
 use simnel_gateway::flows::{FlowEntry, LineEntry};
 use simnel_gateway::view::{Look, Naming, Viewer};
 use simnel_gateway::Direction;
@@ -65,6 +66,27 @@ pub fn flows_are_told_of() {
     assert!(flow.idle_ns >= 900_000_000, "silent since the last datagram: {flow:?}");
     assert!(line.sojourns.iter().sum::<u64>() >= received);
     assert_eq!((line.untracked, line.evicted), (0, 0));
+    world.stop();
+}
+
+/// A datagram that the kernel cuts up behind the queue costs what its fragments occupy.
+pub fn fragments_are_paid_for() {
+    const LONG: usize = 8_000;
+    let mut world = World::new();
+    world.start(&["wan0=|cake bandwidth 20mbit"]);
+    let sender = world.within("g", || UdpSocket::bind(address("10.77.2.1", 0)).unwrap());
+    let server = world.within("s", || UdpSocket::bind(address("10.77.2.2", PORT)).unwrap());
+    server.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    sender.send_to(&[0; LONG], address("10.77.2.2", PORT)).unwrap();
+    let mut buffer = [0; 2 * LONG];
+    assert_eq!(server.recv(&mut buffer).expect("all fragments"), LONG);
+    let shown = world.client("wan0").show().unwrap().remove(0);
+    let Detail::Cake(stats) = shown.stats.detail else { panic!("{shown:?}") };
+    // Five whole ones, and 600 bytes in the last; for UDP's header in each there is some room.
+    let on_the_wire = 5 * (14 + 20 + 1480) + 14 + 20 + 608;
+    let paid = i32::from(stats.max_adj_size) - on_the_wire;
+    println!("  {paid} bytes beyond {on_the_wire}");
+    assert!((0..=5 * 8).contains(&paid), "{paid}");
     world.stop();
 }
 

@@ -21,7 +21,7 @@ use crate::owner::{id, Leaving, Owner};
 use crate::pace::Pace;
 use crate::passing::Passing;
 use crate::record::Recorder;
-use crate::segments::SegmentSizes;
+use crate::segments::{describe_fragments, SegmentSizes};
 use crate::vitals::BEAT;
 
 /// The kernel as the loop needs it.
@@ -408,6 +408,7 @@ impl Engine {
         if queued.is_super {
             self.segments.describe(&mut packet, bytes, self.device.mtu);
         } else {
+            describe_fragments(&mut packet, self.device.mtu);
             self.segments.learn(&packet, bytes);
         }
         self.arrived_bytes += u64::from(packet.len);

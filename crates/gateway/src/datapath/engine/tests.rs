@@ -62,11 +62,16 @@ impl Kernel for Fake {
     }
 }
 
-/// An UDP packet of 986 bytes, 1000 on the wire.
-fn packet(id: u32) -> Vec<u8> {
+/// Headers of an UDP packet of 986 bytes.
+fn headers() -> Vec<u8> {
     let mut bytes = vec![0x45, 0, 3, 218, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 1, 0, 1];
     bytes.extend([0x13, 1, 0x14, 0x51, 3, 198, 0, 0]);
-    queued(id, 986, &bytes)
+    bytes
+}
+
+/// A packet that is 1000 bytes on the wire.
+fn packet(id: u32) -> Vec<u8> {
+    queued(id, 986, &headers())
 }
 
 /// A loop and its kernel.
@@ -152,6 +157,16 @@ fn the_next_packet_is_slept_for_and_arrivals_end_a_long_sleep() {
     assert!((940..943).contains(&micros(rest.time)), "{rest:?}");
     assert_eq!(rest.spin_until, line.engine.planned);
     assert!(rest.spin_until.is_some_and(|at| at > START));
+}
+
+#[test]
+fn a_datagram_that_takes_two_packets_on_the_wire_takes_the_time_of_two() {
+    let mut line = Loop::new(Some("8mbit"), "cake flowblind overhead 38", Tuning::default());
+    line.kernel.waiting.extend([1, 2].map(|id| queued(id, 1_501, &headers())));
+    let rest = line.turn();
+    // The second one has a byte, and in this reckoning UDP's header.
+    let both = (1_500 + 38) + (28 + 1 + 38);
+    assert!((both..both + 4).contains(&micros(rest.time)), "{rest:?}");
 }
 
 /// Beyond 200 Mbit/s a wake-up is for several packets.
