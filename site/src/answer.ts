@@ -30,6 +30,12 @@ export function tell(place: HTMLElement, names: string[], cases: Case[]): void {
     place.replaceChildren(...lists);
 }
 
+/** The line and the name of each discipline, for all figures beside it. */
+export function legend(names: string[]): HTMLSpanElement[] {
+    const taken = slots(names);
+    return names.map((name, n) => element("span", {}, swatch(taken[n]!), name));
+}
+
 /** All figures of a scenario's runs: medians, with the least and the greatest. */
 export function table(table: HTMLTableElement, names: string[], runs: Summary[][]): void {
     const head = table.tHead ?? table.createTHead();

@@ -4,7 +4,10 @@ import { disciplines, chances as measured, exhibit, initSync } from "lab-wasm";
 import { bins, chances, lists, move, pointed, strips, tell, type Shown } from "./exhibit";
 import { EXPLAINED, type Explained, type Setting } from "./explained";
 import { swatch } from "./dom";
+import { inWords } from "./fault";
+import { load } from "./load";
 import type { Fault } from "./messages";
+import { printed } from "./printed";
 
 interface Known {
     name: string;
@@ -34,6 +37,7 @@ class Page {
             return link;
         }));
         window.addEventListener("hashchange", () => this.go());
+        printed(() => undefined);
         $("#settings").addEventListener("submit", (event) => event.preventDefault());
         this.at.addEventListener("input", () => this.look());
         const place = $("#strips");
@@ -209,26 +213,18 @@ function onALine({ id }: Explained, words: string): string {
 
 function fault(error: unknown): string {
     try {
-        const { what, expected } = JSON.parse(String(error)) as Fault;
-        return `${what}; expected ${expected}`;
+        return inWords(JSON.parse(String(error)) as Fault);
     } catch {
         return error instanceof Error ? error.message : String(error);
     }
 }
 
 async function start(): Promise<void> {
-    const status = $("#status");
-    if (typeof WebAssembly === "undefined") {
-        status.textContent = "This browser has no WebAssembly: a newer one is needed. Nothing can be shown here.";
-        return;
-    }
     try {
-        const answer = await fetch("lab.wasm");
-        if (!answer.ok) throw new Error(`lab.wasm: ${answer.status} ${answer.statusText}`);
-        initSync({ module: await WebAssembly.compile(await answer.arrayBuffer()) });
+        initSync({ module: await load() });
         new Page();
     } catch (error) {
-        status.textContent = `The figures cannot be loaded: ${error instanceof Error ? error.message : error}`;
+        $("#status").textContent = `The figures cannot be loaded: ${error instanceof Error ? error.message : error}`;
     }
 }
 

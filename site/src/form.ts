@@ -39,6 +39,9 @@ export class Form {
     private numbers = new Map<Field, { input: HTMLInputElement; slider: HTMLInputElement; complain: (text: string) => void }>();
     private rows: { input: HTMLInputElement; complain: (text: string) => void }[] = [];
     private readonly cc = element("select", { id: "cc" });
+    private readonly known = document.querySelector<HTMLSelectElement>("#known")!;
+    /** The text that the fields make. */
+    private fields = "";
     private readonly text = document.querySelector<HTMLTextAreaElement>("#toml")!;
     private readonly complainText: (text: string) => void;
     private readonly list = document.querySelector<HTMLElement>("#disciplines")!;
@@ -53,9 +56,12 @@ export class Form {
             ...PRESETS.map(([words, label]) => element("option", { value: words, label })));
         this.complainText = complaint(this.text, "toml-wrong");
         this.text.addEventListener("input", () => {
-            this.question.text = this.text.value;
+            this.question.text = this.text.value.trim() ? this.text.value : "";
             this.own();
             this.changed();
+        });
+        this.text.addEventListener("blur", () => {
+            if (!this.question.text) this.text.value = this.fields;
         });
         this.back.addEventListener("click", () => {
             this.question.text = "";
@@ -81,6 +87,7 @@ export class Form {
             complain("");
         }
         this.cc.value = question.cc;
+        this.line();
         this.disciplines();
         this.own();
     }
@@ -102,9 +109,10 @@ export class Form {
         if (text) document.querySelector<HTMLDetailsElement>("#own")!.open = true;
     }
 
-    /** The text that the fields make. */
+    /** The text that the fields make. An empty place that is written into is left empty. */
     made(text: string): void {
-        if (!this.question.text) this.text.value = text;
+        this.fields = text;
+        if (!this.question.text && document.activeElement !== this.text) this.text.value = text;
     }
 
     private number(field: Field): void {
@@ -126,6 +134,7 @@ export class Form {
             complain(wrong === null ? "" : `expected ${wrong}`);
             if (wrong !== null) return;
             this.question[field.key] = value;
+            this.line();
             this.changed();
         };
         input.addEventListener("input", () => {
@@ -144,7 +153,7 @@ export class Form {
     private control(): void {
         this.cc.append(...CONTROLS.map((name) => element("option", { value: name }, name)));
         const label = element("label", { htmlFor: "cc" }, "Congestion control");
-        document.querySelector("#runs")!.append(element("div", { className: "field" }, label, this.cc));
+        document.querySelector("#simulation")!.append(element("div", { className: "field" }, label, this.cc));
         this.cc.addEventListener("change", () => {
             this.question.cc = this.cc.value;
             this.changed();
@@ -152,16 +161,22 @@ export class Form {
     }
 
     private lines(): void {
-        const choice = document.querySelector<HTMLSelectElement>("#known")!;
-        choice.append(...LINES.map(([name], n) => element("option", { value: String(n) }, name)));
-        choice.addEventListener("change", () => {
-            const line = LINES[Number(choice.value)];
-            if (!line || choice.value === "") return;
+        this.known.append(...LINES.map(([name], n) => element("option", { value: String(n) }, name)));
+        this.known.addEventListener("change", () => {
+            const line = LINES[Number(this.known.value)];
+            if (!line || this.known.value === "") return;
             const [, down, up, rtt, buffer] = line;
             Object.assign(this.question, { down, up, rtt, buffer });
             this.show(this.question);
             this.changed();
         });
+    }
+
+    /** Says which known line the fields describe. */
+    private line(): void {
+        const { down, up, rtt, buffer } = this.question;
+        const n = LINES.findIndex(([, ...line]) => line.join() === [down, up, rtt, buffer].join());
+        this.known.value = n < 0 ? "" : String(n);
     }
 
     private disciplines(): void {
@@ -171,7 +186,7 @@ export class Form {
         this.rows = disciplines.map((words, n) => {
             const input = element("input", { id: `qdisc-${n}`, value: words, spellcheck: false, autocomplete: "off" });
             input.setAttribute("list", "presets");
-            const label = element("label", { htmlFor: input.id }, swatch(taken[n]!), n === 0 ? "compared with" : `discipline ${n + 1}`);
+            const label = element("label", { htmlFor: input.id }, swatch(taken[n]!), n === 0 && disciplines.length > 1 ? "compared with" : `discipline ${n + 1}`);
             const remove = element("button", { type: "button", className: "remove" }, "remove");
             remove.setAttribute("aria-label", `remove discipline ${n + 1}`);
             remove.disabled = disciplines.length === 1;

@@ -1,11 +1,14 @@
 // Play with a line: a change is simulated at once with one seed, drawn, and then repeated in the
 // background until there are as many runs as asked for.
-import { table, tell } from "./answer";
+import { legend, table, tell } from "./answer";
 import { Charts } from "./charts";
+import { inWords } from "./fault";
 import { Form } from "./form";
+import { load } from "./load";
 import type { Job, Shown, Summary } from "./messages";
 import { Cancelled, Pool, Wrong } from "./pool";
-import { fromAddress, toAddress, toCommand, toToml, words, type Question } from "./question";
+import { printed } from "./printed";
+import { fromAddress, toAddress, toCommand, toToml, usual, words } from "./question";
 import { Watch } from "./watch";
 import evening from "../../scenarios/evening.toml";
 import hosts from "../../scenarios/hosts.toml";
@@ -25,29 +28,34 @@ const status = $("#status");
 let generation = 0;
 
 class Lab {
-    private question: Question = fromAddress(location.hash);
+    private question = usual();
+    /** What the address says and nobody understands. */
+    private odd: string[] = [];
     private readonly form: Form;
     private readonly charts = new Charts($("#charts"));
     /** Since when the first picture of a change is on its way; null if none is. */
     private since: number | null = null;
     private isStale = false;
-    private shown: { names: string[]; runs: Shown[][] } = { names: [], runs: [] };
+    /** Runs while a change waits for the first picture of one before. */
+    private patience: number | undefined;
+    private readonly example = $<HTMLSelectElement>("#example");
+    /** Null until there is a first picture. */
+    private shown: { names: string[]; runs: Shown[][] } | null = null;
     /** The text of what is shown. */
     private text = "";
     private readonly watch = new Watch((n) => this.pool.run({
-        text: this.text, name: "line", words: this.shown.names[n], seed: 1, isFilm: true,
+        text: this.text, name: "line", words: this.shown?.names[n], seed: 1, isFilm: true,
     }));
 
     constructor(private readonly pool: Pool) {
-        this.form = new Form(this.question, () => this.change());
+        this.form = new Form(this.question, () => this.choose());
         window.addEventListener("hashchange", () => this.go());
         $("#form").addEventListener("submit", (event) => event.preventDefault());
-        const example = $<HTMLSelectElement>("#example");
-        for (const name of Object.keys(EXAMPLES)) example.add(new Option(name));
-        example.addEventListener("change", () => {
-            this.question.text = EXAMPLES[example.value] ?? "";
+        for (const name of Object.keys(EXAMPLES)) this.example.add(new Option(name));
+        this.example.addEventListener("change", () => {
+            this.question.text = EXAMPLES[this.example.value] ?? "";
             this.form.show(this.question);
-            this.change();
+            this.choose();
         });
         $("#all").addEventListener("toggle", () => void this.redraw());
         copies("#copy-command", () => toCommand(this.question));
@@ -55,26 +63,45 @@ class Lab {
         copies("#copy-link", () => location.href);
         const scheme = matchMedia("(prefers-color-scheme: dark)");
         const repaint = () => {
-            document.documentElement.dataset.scheme = scheme.matches ? "dark" : "light";
+            const { dataset } = document.documentElement;
+            dataset.scheme = dataset.theme ?? (scheme.matches ? "dark" : "light");
             void this.redraw();
             this.watch.repaint();
         };
         scheme.addEventListener("change", repaint);
+        printed(() => {
+            repaint();
+            this.charts.finish();
+        });
         repaint();
-        this.change();
+        this.read();
     }
 
     /** Another address was entered. */
     private go(): void {
-        if (location.hash.slice(1) === toAddress(this.question)) return;
-        this.question = fromAddress(location.hash);
+        if (location.hash.slice(1) !== toAddress(this.question)) this.read();
+    }
+
+    /** Asks what the address does. */
+    private read(): void {
+        ({ question: this.question, odd: this.odd } = fromAddress(location.hash));
         this.form.show(this.question);
+        this.change();
+    }
+
+    /** Somebody has changed something: what the address said is past. */
+    private choose(): void {
+        this.odd = [];
         this.change();
     }
 
     /** The question is another one. */
     private change(): void {
-        if (!this.form.isRight()) return;
+        const { text } = this.question;
+        // The text of nobody's fields and of no example has no name.
+        const known = Object.values(EXAMPLES).indexOf(text);
+        this.example.selectedIndex = text === "" ? 0 : known < 0 ? -1 : 1 + known;
+        if (!this.form.isRight()) return remark("Nothing else is simulated until the field in red is right.");
         const address = toAddress(this.question);
         history.replaceState(null, "", address ? `#${address}` : location.pathname + location.search);
         this.form.made(toToml(this.question));
@@ -82,6 +109,7 @@ class Lab {
         if (this.since !== null && now - this.since < PATIENCE_MS) {
             // Who drags a slider sees what was, not nothing at all.
             this.isStale = true;
+            this.patience ??= window.setTimeout(() => void this.ask(), this.since + PATIENCE_MS - now);
             return;
         }
         void this.ask();
@@ -90,6 +118,8 @@ class Lab {
     private async ask(): Promise<void> {
         const mine = ++generation;
         this.isStale = false;
+        window.clearTimeout(this.patience);
+        this.patience = undefined;
         this.since = performance.now();
         performance.mark("change");
         this.pool.cancel();
@@ -106,10 +136,11 @@ class Lab {
         this.complain(first);
         const names = question.disciplines.map((each) => words(question, each));
         const runs = first.map((each) => (isShown(each) ? [each] : []));
-        this.shown = {
+        const shown = {
             names: names.filter((_, n) => runs[n]!.length > 0),
             runs: runs.filter((each) => each.length > 0),
         };
+        this.shown = shown;
         this.draw();
         // Nothing else is begun before the picture is there.
         await painted();
@@ -119,15 +150,14 @@ class Lab {
         this.pool.refill();
         if (this.isStale) return this.ask();
         this.text = text;
-        this.watch.renew(this.shown.names);
+        this.watch.renew(shown.names);
         const right = jobs.filter((_, n) => runs[n]!.length > 0);
-        await this.repeat(mine, right, question.runs);
+        await this.repeat(mine, right, shown.runs, question.runs);
     }
 
     /** Further seeds, as many at once as there are cores. */
-    private async repeat(mine: number, jobs: ((seed: number) => Job)[], most: number): Promise<void> {
+    private async repeat(mine: number, jobs: ((seed: number) => Job)[], runs: Shown[][], most: number): Promise<void> {
         if (jobs.length === 0) return;
-        const { runs } = this.shown;
         const seeds = Array.from({ length: most - 1 }, (_, n) => n + 2);
         let drawn = performance.now();
         let done = 1;
@@ -164,19 +194,18 @@ class Lab {
         results.forEach((result, n) => {
             let wrong = "";
             if (result instanceof Wrong) {
-                const { of, what, expected, place } = result.fault;
-                const where = place ? `line ${place[0]}, column ${place[1]}: ` : "";
-                const full = `${where}${what}; expected ${expected}`;
-                if (of === "words") wrong = full;
-                else scenario = full;
+                if (result.fault.of === "words") wrong = inWords(result.fault);
+                else scenario = inWords(result.fault);
             } else if (result instanceof Error && !(result instanceof Cancelled)) {
                 broken = result.message;
             }
             this.form.complainWords(n, wrong);
         });
         this.form.complainScenario(scenario);
-        const isAll = results.every(isShown);
-        say(broken || (isAll ? "1 run" : "Something cannot be simulated: see the fields in red."));
+        const missing = results.every(isShown) ? "" : broken || "Something cannot be simulated: see the fields in red.";
+        const odd = this.odd.length > 0 ? `Not understood in the address, and left out: ${this.odd.join(", ")}.` : "";
+        remark(`${missing} ${odd}`.trim());
+        say(results.some(isShown) ? "1 run" : "");
         document.documentElement.dataset.runs = "1";
     }
 
@@ -189,9 +218,11 @@ class Lab {
 
     /** What is in sight. */
     private draw(): void {
+        if (!this.shown) return;
         const { names, runs } = this.shown;
         this.charts.draw(names, runs);
         const summaries = runs.map((each) => each.map(summary));
+        $("#legend").replaceChildren(...legend(names));
         tell($("#verdict"), names, [{ name: "", runs: summaries }]);
         // Of what is folded away nothing is made.
         if ($<HTMLDetailsElement>("#all").open) table($("#figures"), names, summaries);
@@ -222,8 +253,14 @@ function summary(shown: Shown): Summary {
     return parsed;
 }
 
+/** How far it is. */
 function say(text: string): void {
     if (status.textContent !== text) status.textContent = text;
+}
+
+/** What must not be overlooked. */
+function remark(text: string): void {
+    $("#remark").textContent = text;
 }
 
 /** A button that copies, and says so; where the clipboard is out of reach, the text is shown. */
@@ -249,14 +286,8 @@ function open(pool: Pool): void {
 }
 
 async function start(): Promise<void> {
-    if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") {
-        say("This browser has no WebAssembly or no workers: a newer one is needed. Nothing can be simulated here.");
-        return;
-    }
     try {
-        const answer = await fetch("lab.wasm");
-        if (!answer.ok) throw new Error(`lab.wasm: ${answer.status} ${answer.statusText}`);
-        const module = await WebAssembly.compile(await answer.arrayBuffer());
+        const module = await load();
         // Runs of the console do not stop when a field changes.
         open(new Pool(module));
         new Lab(new Pool(module));

@@ -1,7 +1,9 @@
 // The papers' page: each experiment there can be run again and judged in the page, by the code of
 // `simnel paper`; each scenario run again with a few seeds.
 import { element } from "./dom";
+import { inWords } from "./fault";
 import { figures, spread, told } from "./figures";
+import { load } from "./load";
 import type { Judged, Summary } from "./messages";
 import { Cancelled, Pool, Wrong } from "./pool";
 
@@ -14,9 +16,13 @@ const MOST_RUNS = 120;
 let pool: Promise<Pool> | null = null;
 
 async function simulator(): Promise<Pool> {
-    const answer = await fetch("lab.wasm");
-    if (!answer.ok) throw new Error(`lab.wasm: ${answer.status} ${answer.statusText}`);
-    return new Pool(await WebAssembly.compile(await answer.arrayBuffer()));
+    try {
+        return await (pool ??= load().then((module) => new Pool(module)));
+    } catch (error) {
+        // The next one who asks may have a network again.
+        pool = null;
+        throw error;
+    }
 }
 
 /** A button before each scenario's text, and what its runs showed after it. */
@@ -34,8 +40,7 @@ function offer(text: HTMLElement): void {
         button.disabled = true;
         place.replaceChildren();
         try {
-            pool ??= simulator();
-            const runner = await pool;
+            const runner = await simulator();
             const runs: Summary[] = [];
             for (let seed = 1; seed <= SEEDS; seed++) {
                 said.textContent = `Simulating: run ${seed} of ${SEEDS}…`;
@@ -72,8 +77,7 @@ function judged(section: HTMLElement): void {
 
 async function judge(id: string, place: HTMLElement, say: (text: string) => void): Promise<string> {
     say("Simulating…");
-    pool ??= simulator();
-    const runner = await pool;
+    const runner = await simulator();
     const arms = Number(await runner.ask({ kind: "arms", id }));
     if (arms > MOST_RUNS) return `${arms} settings are too many for a page: simnel paper ${id} runs them.`;
     const seeds = Math.max(1, Math.min(SEEDS, Math.floor(MOST_RUNS / arms)));
@@ -115,7 +119,7 @@ function claims(verdicts: Judged[]): HTMLTableElement {
 }
 
 function why(error: unknown): string {
-    if (error instanceof Wrong) return `${error.fault.what}; expected ${error.fault.expected}`;
+    if (error instanceof Wrong) return inWords(error.fault);
     if (error instanceof Cancelled) return "it was stopped";
     return error instanceof Error ? error.message : String(error);
 }

@@ -44,7 +44,7 @@ export interface Field {
     step: number;
     /** A slider by factors and not by differences. */
     log?: true;
-    group: "line" | "traffic" | "runs";
+    group: "line" | "traffic" | "simulation";
 }
 
 export const FIELDS: Field[] = [
@@ -60,8 +60,8 @@ export const FIELDS: Field[] = [
     { key: "films", label: "Films (video)", unit: "", min: 0, max: 5, step: 1, group: "traffic" },
     { key: "browsing", label: "Browsing", unit: "pages/s", min: 0, max: 10, step: 0.5, group: "traffic" },
     { key: "swarm", label: "Swarm that is seeded", unit: "peers", min: 0, max: 50, step: 1, group: "traffic" },
-    { key: "seconds", label: "Simulated time", unit: "s", min: 10, max: 300, step: 5, group: "runs" },
-    { key: "runs", label: "Repetitions", unit: "", min: 1, max: 50, step: 1, group: "runs" },
+    { key: "seconds", label: "Simulated time", unit: "s", min: 10, max: 300, step: 5, group: "simulation" },
+    { key: "runs", label: "Repetitions", unit: "", min: 1, max: 50, step: 1, group: "simulation" },
 ];
 
 export const CONTROLS = ["cubic", "reno", "bbr"];
@@ -101,7 +101,7 @@ export function usual(): Question {
 
 /** What is wrong with a number, in words; null if nothing is. */
 export function objection(field: Field, value: number): string | null {
-    if (!Number.isFinite(value)) return "a number is missing";
+    if (!Number.isFinite(value)) return "a number";
     if (value < field.min || value > field.max) return `${field.min} to ${field.max} ${field.unit}`.trim();
     if (field.step >= 1 && !Number.isInteger(value)) return "a whole number";
     return null;
@@ -122,21 +122,26 @@ export function toAddress(question: Question): string {
     return parts.toString();
 }
 
-/** The question of an address; what makes no sense in it is as usual. */
-export function fromAddress(address: string): Question {
-    const parts = new URLSearchParams(address.replace(/^#/, ""));
+/** The question of an address, and what makes no sense in it: that is as usual. */
+export function fromAddress(address: string): { question: Question; odd: string[] } {
     const question = usual();
-    for (const field of FIELDS) {
-        const text = parts.get(field.key);
-        const value = text === null || text.trim() === "" ? NaN : Number(text);
-        if (objection(field, value) === null) question[field.key] = value;
-    }
-    const cc = parts.get("cc");
-    if (cc && CONTROLS.includes(cc)) question.cc = cc;
-    const disciplines = parts.getAll("qdisc").slice(0, MOST_DISCIPLINES);
+    const disciplines: string[] = [];
+    const take = (key: string, text: string): boolean => {
+        const field = FIELDS.find((field) => field.key === key);
+        if (field) {
+            const value = text.trim() === "" ? NaN : Number(text);
+            if (objection(field, value) !== null) return false;
+            question[field.key] = value;
+        } else if (key === "cc" && CONTROLS.includes(text)) question.cc = text;
+        else if (key === "qdisc" && disciplines.length < MOST_DISCIPLINES) disciplines.push(text);
+        else if (key === "toml") question.text = text;
+        else return false;
+        return true;
+    };
+    const parts = [...new URLSearchParams(address.replace(/^#/, ""))];
+    const odd = parts.filter(([key, text]) => !take(key, text)).map(([key, text]) => `${key}=${text}`);
     if (disciplines.length > 0) question.disciplines = disciplines;
-    question.text = parts.get("toml") ?? "";
-    return question;
+    return { question, odd };
 }
 
 /** A rate in tc's words. */

@@ -1,13 +1,13 @@
 // The pages that commands write: a result that is in the page becomes what the lab shows of its own;
 // figures that come drawn come to life. `simnel sim` and `simnel compare` put their results in.
-import { table, tell, type Case } from "./answer";
+import { legend, table, tell, type Case } from "./answer";
 import { Charts } from "./charts";
-import { slots } from "./colours";
-import { element, swatch } from "./dom";
+import { element } from "./dom";
 import { DotPlot } from "./dots";
 import { enliven } from "./drawn";
 import { figures, shownOf, type Figure } from "./figures";
 import type { Shown, Summary } from "./messages";
+import { printed } from "./printed";
 
 /** What a command found out (crates/lab/src/report/result.rs). */
 interface Result {
@@ -37,6 +37,7 @@ function theme(changed: () => void): void {
         tell();
     });
     system.addEventListener("change", tell);
+    printed(tell);
     tell();
 }
 
@@ -46,8 +47,6 @@ function show(main: HTMLElement, result: Result): () => void {
     const verdict = element("div", { id: "verdict" });
     tell(verdict, names, cases);
     const [first, ...more] = result.said;
-    const taken = slots(names);
-    const legend = element("p", { className: "legend" }, ...names.map((name, n) => element("span", {}, swatch(taken[n]!), name)));
     const seen = element("div", { className: "plots" });
     const other = element("div", { className: "plots" });
     for (const each of cases) {
@@ -63,7 +62,7 @@ function show(main: HTMLElement, result: Result): () => void {
         ...(result.partial ? [element("p", { className: "note" }, `Partial: ${result.partial}`)] : []),
         ...(result.question ? [element("p", { className: "lead" }, result.question)] : []),
         answer,
-        element("section", {}, legend, seen),
+        element("section", {}, element("p", { className: "legend" }, ...legend(names)), seen),
     );
     const runs = cases.flatMap((each) => curves(each));
     const place = element("div", { id: "charts" });

@@ -1,4 +1,5 @@
-// What holds for every page: axe-core finds nothing serious, and nothing is wider than the screen.
+// What holds for every page: axe-core finds nothing serious, nothing is wider than the screen, and no
+// two elements have one name: a label would belong to the wrong one.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,6 +14,8 @@ export async function judge(page, label) {
     const grave = result.violations.filter(({ impact }) => impact === "serious" || impact === "critical");
     const told = grave.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(", ")}`);
     assert.deepEqual(told, [], label);
+    const ids = await page.locator("[id]").evaluateAll((all) => all.map(({ id }) => id));
+    assert.deepEqual(ids.filter((id, n) => ids.indexOf(id) !== n), [], `${label}: names of several elements`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `${label}: ${wide} px too wide`);
 }

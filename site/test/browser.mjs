@@ -30,13 +30,23 @@ export async function withBrowser(work, what = "the lab in a browser") {
     }
 }
 
-/** A page of the lab with everything on it that `runs` repetitions show. */
-export async function open(browser, address, { width = 1280, height = 900, scheme = "light", hash = "", runs = 1 } = {}) {
+/** An empty page; `note` is told what goes wrong there, and by itself the test fails. */
+export async function visit(browser, { width = 1280, height = 900, scheme = "light" } = {}, note = fail) {
     const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
     const page = await context.newPage();
     page.setDefaultTimeout(PATIENCE);
-    page.on("pageerror", (error) => console.error(`page: ${error.stack ?? error}`));
-    page.on("console", (message) => message.type() === "error" && console.error(`page: ${message.text()}`));
+    page.on("pageerror", (error) => note(String(error.stack ?? error)));
+    page.on("console", (message) => message.type() === "error" && note(message.text()));
+    return page;
+}
+
+function fail(what) {
+    throw new Error(`page: ${what}`);
+}
+
+/** A page of the lab with everything on it that `runs` repetitions show. */
+export async function open(browser, address, { hash = "", runs = 1, ...look } = {}) {
+    const page = await visit(browser, look);
     await page.goto(address + hash);
     await shown(page, runs);
     return page;
@@ -45,4 +55,10 @@ export async function open(browser, address, { width = 1280, height = 900, schem
 /** Waits until so many runs are drawn. */
 export async function shown(page, runs) {
     await page.waitForFunction((runs) => Number(document.documentElement.dataset.runs) >= runs, runs);
+}
+
+/** Waits until an element says so: what is typed may be simulated in several pieces. */
+export async function says(page, selector, words) {
+    const is = ([selector, words]) => new RegExp(words, "s").test(document.querySelector(selector)?.textContent ?? "");
+    await page.waitForFunction(is, [selector, words.source]);
 }

@@ -4,20 +4,11 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { LOOKS, judge } from "./accessibility.mjs";
-import { PATIENCE } from "./browser.mjs";
+import { visit } from "./browser.mjs";
 
 async function drawn(page, id) {
     await page.waitForFunction((id) => document.documentElement.dataset.drawn === id, id);
     assert.equal(await page.locator("#status").textContent(), "", id);
-}
-
-async function visit(browser, address, { width = 1280, scheme = "light" } = {}) {
-    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme });
-    const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE);
-    page.on("pageerror", (error) => assert.fail(`page: ${error.stack ?? error}`));
-    await page.goto(address);
-    return page;
 }
 
 /** `simnel words NAME`, without the columns' blanks. */
@@ -27,7 +18,8 @@ function words(simnel, name) {
 }
 
 export async function disciplines(browser, address, simnel, out) {
-    const page = await visit(browser, `${address}disciplines.html`);
+    const page = await visit(browser);
+    await page.goto(`${address}disciplines.html`);
     await drawn(page, "cake");
     assert.equal(await page.evaluate(() => document.documentElement.dataset.missing), "", "explained are all");
     const ids = await page.locator("#choice a").evaluateAll((all) => all.map((link) => link.hash.slice(1)));
@@ -52,7 +44,8 @@ export async function disciplines(browser, address, simnel, out) {
     assert.notEqual(await page.locator("#told").textContent(), before, "the moment goes by keys");
     await page.context().close();
     for (const look of LOOKS) {
-        const page = await visit(browser, `${address}disciplines.html#cake`, look);
+        const page = await visit(browser, look);
+        await page.goto(`${address}disciplines.html#cake`);
         for (const id of ["cake", "sfb"]) {
             await page.locator(`#choice a[href="#${id}"]`).click();
             await drawn(page, id);

@@ -6,10 +6,11 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LOOKS, judge } from "./accessibility.mjs";
-import { PATIENCE, open, shown, withBrowser } from "./browser.mjs";
+import { PATIENCE, open, says, shown, withBrowser } from "./browser.mjs";
 import { disciplines } from "./disciplines.mjs";
 import { papers } from "./papers.mjs";
 import { reports } from "./reports.mjs";
+import { slips } from "./slips.mjs";
 
 const [address, simnel, out] = process.argv.slice(2);
 const root = new URL("../..", import.meta.url).pathname;
@@ -55,35 +56,6 @@ async function linked() {
         assert.equal(picture.headers.get("content-type"), "image/png", `${page}: no picture for a chat`);
     }
     console.log("links: a title and a picture for chats");
-}
-
-/** Waits until an element says so: what is typed may be simulated in several pieces. */
-async function says(page, selector, words) {
-    const is = ([selector, words]) => new RegExp(words, "s").test(document.querySelector(selector)?.textContent ?? "");
-    await page.waitForFunction(is, [selector, words.source]);
-}
-
-async function errors(page) {
-    const wrong = page.locator("#qdisc-1-wrong");
-    await page.locator("#qdisc-1").fill("caek bandwidth {rate}");
-    await wrong.waitFor({ state: "visible" });
-    await says(page, "#qdisc-1-wrong", /caek.*not a queue discipline.*cake/);
-    await page.locator("#qdisc-1").fill("cake bandwidth {rate}");
-    await wrong.waitFor({ state: "hidden" });
-    await page.locator("#down").fill("0");
-    await says(page, "#down-wrong", /0\.25 to 1000/);
-    await page.locator("#down").fill("15");
-    await page.locator("#down-wrong").waitFor({ state: "hidden" });
-    await page.locator("#own summary").click();
-    const text = await page.locator("#toml").inputValue();
-    assert.match(text, /down = "15mbit"/);
-    await page.locator("#toml").fill(text.replace("duration", "durations"));
-    await page.locator("#toml-wrong").waitFor({ state: "visible" });
-    await says(page, "#toml-wrong", /line 3, column 1.*durations/);
-    await says(page, "#status", /cannot be simulated/);
-    await page.locator("#back").click();
-    await page.locator("#toml-wrong").waitFor({ state: "hidden" });
-    console.log("wrong words, numbers and scenarios are told beside the field");
 }
 
 async function sharing(browser) {
@@ -136,6 +108,26 @@ async function watching(browser) {
     console.log("the queue can be watched: it plays, pauses, and goes by keys");
 }
 
+/** Paper is white, and says which line is whose. */
+async function printing(browser) {
+    const page = await open(browser, address, { scheme: "dark" });
+    const colour = () => page.evaluate(() => getComputedStyle(document.body).color);
+    const dark = await colour();
+    await page.evaluate(() => addEventListener("beforeprint", () => {
+        window.onPaper = [getComputedStyle(document.body).color, document.documentElement.dataset.scheme];
+    }));
+    await page.pdf();
+    await page.emulateMedia({ colorScheme: "light" });
+    assert.deepEqual(await page.evaluate(() => window.onPaper), [await colour(), "light"]);
+    await page.emulateMedia({ colorScheme: "dark" });
+    assert.equal(await colour(), dark, "the screen is as before");
+    await page.emulateMedia({ media: "print" });
+    assert.ok(await page.locator("#legend").isVisible());
+    assert.equal(await page.locator("#legend").innerText(), "pfifo limit 1000cake bandwidth {rate}");
+    await page.context().close();
+    console.log("a dark page is printed as a light one, with its legend");
+}
+
 async function offline(browser) {
     const page = await open(browser, address);
     await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
@@ -155,11 +147,12 @@ setTimeout(() => {
 await withBrowser(async (browser) => {
     const page = await open(browser, address);
     await sameFigures(page);
-    await errors(page);
     await page.context().close();
+    await slips(browser, address);
     await linked();
     await sharing(browser);
     await watching(browser);
+    await printing(browser);
     await offline(browser);
     await accessible(browser);
     await disciplines(browser, address, simnel, out);

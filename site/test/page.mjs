@@ -6,20 +6,16 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { LOOKS, judge } from "./accessibility.mjs";
-import { PATIENCE, withBrowser } from "./browser.mjs";
+import { PATIENCE, says, visit, withBrowser } from "./browser.mjs";
 
 const WHAT = "the page of serve in a browser";
 const [simnel, out] = process.argv.slice(2);
 const { ADDRESS, TOKEN, CONTROL, SHAPED } = process.env;
 
 /** The page with an interface on it, and what went wrong there so far. */
-async function open(browser, { width, scheme }) {
-    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme });
-    const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE);
+async function open(browser, look) {
     const wrong = [];
-    page.on("pageerror", (error) => wrong.push(String(error)));
-    page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+    const page = await visit(browser, look, (what) => wrong.push(what));
     await page.exposeFunction("violated", (what) => wrong.push(`policy: ${what}`));
     await page.addInitScript(() => addEventListener("securitypolicyviolation",
         ({ violatedDirective, blockedURI }) => window.violated(`${violatedDirective} ${blockedURI}`)));
@@ -30,11 +26,6 @@ async function open(browser, { width, scheme }) {
     await page.waitForFunction(() => document.querySelectorAll("#rate polyline").length === 2
         && document.querySelectorAll("#flows tbody tr").length > 0);
     return { page, wrong };
-}
-
-async function says(page, selector, words) {
-    const is = ([selector, words]) => new RegExp(words, "s").test(document.querySelector(selector)?.textContent ?? "");
-    await page.waitForFunction(is, [selector, words.source]);
 }
 
 /** The upload's settings, as the daemon tells them. */

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { LOOKS, judge } from "./accessibility.mjs";
-import { PATIENCE } from "./browser.mjs";
+import { PATIENCE, visit } from "./browser.mjs";
 
 /** The page judges as the program does, with the same seeds. */
 async function verdicts(page, simnel) {
@@ -24,12 +24,8 @@ async function verdicts(page, simnel) {
 
 export async function papers(browser, address, simnel, out) {
     for (const look of LOOKS) {
-        const context = await browser.newContext({ viewport: { width: look.width, height: 900 }, colorScheme: look.scheme });
-        const page = await context.newPage();
-        page.setDefaultTimeout(PATIENCE);
         const wrong = [];
-        page.on("pageerror", (error) => wrong.push(String(error)));
-        page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+        const page = await visit(browser, look, (what) => wrong.push(what));
         await page.goto(`${address}papers.html`);
         await page.locator("button.again").first().waitFor({ state: "attached" });
         assert.ok(await page.locator("figure svg .band").count() > 0, "what is stated is drawn");
@@ -46,7 +42,7 @@ export async function papers(browser, address, simnel, out) {
             await verdicts(page, simnel);
         }
         assert.deepEqual(wrong, [], "nothing is refused and nothing fails");
-        await context.close();
+        await page.context().close();
     }
     console.log("the papers: what is stated is drawn, keys show values, a scenario runs again; nothing serious");
 }

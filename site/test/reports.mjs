@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOOKS, judge } from "./accessibility.mjs";
-import { PATIENCE } from "./browser.mjs";
+import { visit } from "./browser.mjs";
 
 const QDISCS = ["pfifo limit 1000", "cake bandwidth {rate}"];
 
@@ -53,12 +53,8 @@ async function sweep(page) {
 }
 
 async function one(browser, name, check, address, { width, scheme }, out) {
-    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme });
-    const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE);
     const wrong = [];
-    page.on("pageerror", (error) => wrong.push(String(error)));
-    page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+    const page = await visit(browser, { width, scheme }, (what) => wrong.push(what));
     page.on("request", (request) => request.url() !== address && !request.url().startsWith("data:") && wrong.push(request.url()));
     await page.goto(address);
     await check(page);
@@ -72,5 +68,5 @@ async function one(browser, name, check, address, { width, scheme }, out) {
     await judge(page, `${name} at ${width} px, ${scheme}`);
     await page.screenshot({ path: join(out, `${name}-${width}-${scheme}.png`), fullPage: true });
     assert.deepEqual(wrong, [], "nothing fails, and nothing is fetched");
-    await context.close();
+    await page.context().close();
 }

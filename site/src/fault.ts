@@ -1,0 +1,9 @@
+// What is wrong with a scenario or with words, as a sentence.
+import type { Fault } from "./messages";
+
+/** What was expected is left out where it is said already, or asked. */
+export function inWords({ what, expected, place }: Fault): string {
+    const where = place ? `line ${place[0]}, column ${place[1]}: ` : "";
+    const isSaid = what.includes(expected) || what.endsWith("?");
+    return where + what + (isSaid ? "" : `; expected ${expected}`);
+}

@@ -1,0 +1,119 @@
+// Slips of people, and browsers that lack something: it is said what is wrong, and nothing is lost.
+import assert from "node:assert/strict";
+import { open, says, visit } from "./browser.mjs";
+
+async function fields(browser, address) {
+    const page = await open(browser, address, { runs: 8 });
+    const wrong = page.locator("#qdisc-1-wrong");
+    await page.locator("#qdisc-1").fill("caek bandwidth {rate}");
+    await wrong.waitFor({ state: "visible" });
+    await says(page, "#qdisc-1-wrong", /caek.*not a queue discipline; did you mean `cake`\?$/);
+    // The first one's repetitions do not hide it.
+    await says(page, "#status", /8 runs/);
+    await says(page, "#remark", /cannot be simulated/);
+    await page.locator("#qdisc-1").fill("cake bandwidth");
+    await says(page, "#qdisc-1-wrong", /must be followed by a RATE such as 20mbit$/);
+    await page.locator("#qdisc-1").fill("cake bandwidth {rate}");
+    await wrong.waitFor({ state: "hidden" });
+    await page.locator("#down").fill("0");
+    await says(page, "#down-wrong", /0\.25 to 1000/);
+    await page.locator("#down").fill("");
+    await says(page, "#down-wrong", /^expected a number$/);
+    await page.getByLabel("Repetitions", { exact: true }).fill("3");
+    await says(page, "#remark", /until the field in red is right/);
+    assert.doesNotMatch(await page.evaluate(() => location.hash), /runs/);
+    await page.locator("#down").fill("15");
+    await page.locator("#down-wrong").waitFor({ state: "hidden" });
+    await says(page, "#status", /3 runs/);
+    await says(page, "#remark", /^$/);
+    await page.context().close();
+}
+
+async function scenario(browser, address) {
+    const page = await open(browser, address);
+    const toml = page.locator("#toml");
+    await page.locator("#own summary").click();
+    const text = await toml.inputValue();
+    assert.match(text, /down = "20mbit"/);
+    // What is emptied to be written anew stays empty until one leaves it.
+    await toml.fill("");
+    assert.equal(await toml.inputValue(), "");
+    await toml.pressSequentially(text.replace("20mbit", "21mbit"), { delay: 0 });
+    await says(page, "#verdict", /Calls stay clear/);
+    assert.match(await page.evaluate(() => decodeURIComponent(location.hash)), /down\+=\+"21mbit"/);
+    await toml.fill("");
+    await toml.blur();
+    assert.equal(await toml.inputValue(), text, "the fields' own");
+    await toml.fill(text.replace("duration", "durations"));
+    await page.locator("#toml-wrong").waitFor({ state: "visible" });
+    await says(page, "#toml-wrong", /line 3, column 1.*durations/);
+    await says(page, "#remark", /cannot be simulated/);
+    await page.locator("#back").click();
+    await page.locator("#toml-wrong").waitFor({ state: "hidden" });
+    // What can be chosen again says what is there.
+    const chosen = (selector) => page.locator(selector).evaluate((select) => select.selectedOptions[0]?.text);
+    await page.locator("#example").selectOption("upload");
+    await toml.press("End");
+    await toml.press("Enter");
+    assert.equal(await chosen("#example"), undefined, "another text is no example");
+    await page.locator("#back").click();
+    assert.equal(await chosen("#example"), "of the fields");
+    await page.locator("#known").selectOption({ label: "Satellite, 50/5 Mbit/s" });
+    assert.equal(await page.locator("#rtt").inputValue(), "600");
+    await page.locator("#rtt").fill("60");
+    assert.equal(await chosen("#known"), "as below");
+    await page.locator("#rtt").fill("600");
+    assert.equal(await chosen("#known"), "Satellite, 50/5 Mbit/s");
+    await page.context().close();
+}
+
+async function addresses(browser, address) {
+    const page = await open(browser, address, { hash: "#down=abc&up=7&uplaods=3&cc=nonsense" });
+    await says(page, "#remark", /left out: down=abc, uplaods=3, cc=nonsense\.$/);
+    assert.equal(await page.locator("#up").inputValue(), "7");
+    await page.locator("#up").fill("6");
+    await says(page, "#remark", /^$/);
+    await page.context().close();
+}
+
+/** Who changes something twice does not wait for what the first change asked. */
+async function haste(browser, address) {
+    // Minutes of work, and a moment's.
+    const hashes = ["#down=1000&up=1000&rtt=5&uploads=50&downloads=50&seconds=300&runs=2", "#down=10&up=2&seconds=10&runs=2"];
+    const page = await open(browser, address, { runs: 8 });
+    await page.evaluate(async (hashes) => {
+        for (const hash of hashes) {
+            const changed = new Promise((resolve) => addEventListener("hashchange", resolve, { once: true }));
+            location.hash = hash;
+            await changed;
+        }
+    }, hashes);
+    await says(page, "#status", /2 runs/);
+    await page.goto("about:blank");
+    await page.goto(address + hashes[0]);
+    await says(page, "#status", /Simulating/);
+    assert.equal(await page.locator("#verdict").textContent(), "", "nothing is said before there is anything");
+    await page.context().close();
+}
+
+async function old(browser, address) {
+    const page = await visit(browser);
+    await page.addInitScript(() => { delete window.WebAssembly; });
+    for (const name of ["", "disciplines.html"]) {
+        await page.goto(address + name);
+        await says(page, "#status", /cannot be loaded: this browser has no WebAssembly/);
+    }
+    await page.goto(`${address}papers.html`);
+    await page.locator("section > button.again").first().click();
+    await says(page, "section > .setup[role=status]", /cannot be run here: this browser has no WebAssembly/);
+    await page.context().close();
+}
+
+export async function slips(browser, address) {
+    await fields(browser, address);
+    await scenario(browser, address);
+    await addresses(browser, address);
+    await haste(browser, address);
+    await old(browser, address);
+    console.log("wrong words, numbers, scenarios and addresses are told; nobody waits for what is past");
+}
