@@ -350,11 +350,25 @@ fn reports_of_other_segments_undo_nothing() {
          101 < ack 10
          101 > data 11..16
          102 < ack 10 sack 3..3
-         102 < ack 10 sack 8..50
          102 = undos 0
          150 < ack 10 sack 0..1
          150 = undos 1
          150 > data 16..20",
+    );
+    // Nor is anything believed any more once more came twice than was sent twice.
+    Script::new(&reno()).play(
+        "50 write 60
+         50 > data 0..10
+         100 < ack 0 sack 1..4
+         100 > data 0..1
+         100 > data 10..11
+         101 < ack 10
+         101 > data 11..16
+         102 < ack 10 sack 8..50
+         102 > nothing
+         150 < ack 10 sack 0..1
+         150 > nothing
+         150 = undos 0",
     );
 }
 

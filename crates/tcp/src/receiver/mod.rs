@@ -131,6 +131,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(&mut self, segment: &Segment, unit: u32, round: &Round, now: &Now) {
         let end = segment.end_seq();
+        self.reassembly.forget_duplicate();
         self.window.auto_consume(self.nxt, now);
         if segment.timestamps {
             self.window.measure_rtt(segment, now);
@@ -159,15 +160,16 @@ impl Receiver {
         if segment.seq > self.nxt {
             self.note_mark(segment.ecn);
             self.acks.schedule();
+            let fresh = !self.reassembly.holds(segment.seq, end);
+            if !fresh && self.sack {
+                self.reassembly.report_duplicate(segment.seq, end);
+            }
             if self.acks.holds_back() && self.reassembly.displaces(segment.seq, end) {
                 let mut ranges = [(0, 0); MAX_SACK];
                 let count = self.reassembly.blocks(&mut ranges);
                 self.owed = Some(Box::new(Owed::Ranges(ranges, count)));
             }
-            let fresh = self.reassembly.store(segment.seq, end);
-            if !fresh && self.sack {
-                self.reassembly.report_duplicate(segment.seq, end);
-            }
+            self.reassembly.store(segment.seq, end);
             // Without SACK an ACK that moves the window would be no duplicate.
             if fresh && self.sack && self.window.grow(segment.len, unit, false) {
                 self.acks.quick_once();
@@ -362,6 +364,40 @@ mod tests {
             let told: &[(u32, u32)] = if sack { &[(901, 1_001)] } else { &[] };
             assert_eq!(blocks(&mut receiver), told);
         }
+    }
+
+    /// RFC 2883, section 4, as in Linux (`tcp_data_queue`): what came twice out of order is told
+    /// before the range that it is part of, in the next ACK or in none.
+    #[test]
+    fn what_came_twice_out_of_order_is_told_before_its_range() {
+        let mut receiver = receiver(&Config::default());
+        receiver.window.offered = 60_000;
+        // Ranges that an ACK of before tells of, and whether one is due after that.
+        let mut on_data = |seq| {
+            let now = Now::new(Time(9_000_000));
+            receiver.on_data(&data(seq, 100), 100, &Round::default(), &now);
+            let owed = receiver.owed.take().map(|owed| match *owed {
+                Owed::Ranges(ranges, count) => ranges[..usize::from(count)].to_vec(),
+                Owed::Mark { .. } => panic!("nothing is marked"),
+            });
+            let Receiver { acks, window, nxt, .. } = &mut receiver;
+            if !acks.decide(*nxt, true, window, &Round::default(), &now) {
+                return owed;
+            }
+            receiver.acks.sent();
+            Some(blocks(&mut receiver))
+        };
+        assert_eq!(on_data(2_001), Some([(2_001, 2_101)].to_vec()));
+        assert_eq!(on_data(3_001), Some([(3_001, 3_101), (2_001, 2_101)].to_vec()));
+        let twice = [(2_001, 2_101), (2_001, 2_101), (3_001, 3_101)];
+        assert_eq!(on_data(2_001), Some(twice.to_vec()));
+        // Held back from the fourth on, and forgotten when more comes.
+        assert_eq!(on_data(3_001), None);
+        assert_eq!(on_data(3_101), None);
+        // What would push back a range that is told of has an ACK of before sent.
+        assert_eq!(on_data(4_001), Some([(3_001, 3_201), (2_001, 2_101)].to_vec()));
+        let told = [(2_001, 2_101), (4_001, 4_101), (3_001, 3_201)];
+        assert_eq!(on_data(2_001), Some(told.to_vec()));
     }
 
     /// Number of segments that are acknowledged at once from here on.

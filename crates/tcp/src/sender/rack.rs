@@ -30,8 +30,9 @@ pub(super) struct Rack {
     pub persist: u8,
     /// A D-SACK has come since the window was widened.
     pub duplicate_seen: bool,
-    /// The window may widen again when this is acknowledged.
-    round_end: u64,
+    /// When the window was widened last, in microseconds: it may widen again when something that
+    /// left later is delivered.
+    widened_us: u64,
     any: bool,
 }
 
@@ -45,7 +46,7 @@ impl Default for Rack {
             steps: 1,
             persist: 0,
             duplicate_seen: false,
-            round_end: 0,
+            widened_us: 0,
             any: false,
         }
     }
@@ -75,6 +76,12 @@ impl Rack {
         }
     }
 
+    /// True if the window was widened last before `sent_us`, when something left.
+    #[cold]
+    fn leaves_round(&self, sent_us: u32, now: &Now) -> bool {
+        now.time.0 / 1_000 - u64::from(now.since_us(sent_us)) >= self.widened_us
+    }
+
     /// Time until `record` counts as lost, not positive if it does.
     #[inline]
     fn remaining_us(&self, record: &Record, reordering_us: u32, now: &Now) -> i32 {
@@ -95,15 +102,16 @@ impl Sender {
     }
 
     /// D-SACKs widen the reordering window, once a round trip; undisturbed recoveries narrow it.
+    /// `newest_us` is when the newest segment that was delivered had left: without one the matter
+    /// waits.
     #[inline]
-    pub(super) fn adapt_reordering_window(&mut self) {
-        if self.rack.duplicate_seen {
-            self.rack.duplicate_seen = false;
-            if self.window.una >= self.rack.round_end {
-                self.rack.steps = self.rack.steps.saturating_add(1);
-                self.rack.round_end = self.window.nxt;
-                self.rack.persist = PERSIST;
-            }
+    pub(super) fn adapt_reordering_window(&mut self, newest_us: Option<u32>, now: &Now) {
+        let Some(newest_us) = newest_us else { return };
+        let seen = core::mem::take(&mut self.rack.duplicate_seen);
+        if seen && self.rack.leaves_round(newest_us, now) {
+            self.rack.steps = self.rack.steps.saturating_add(1);
+            self.rack.widened_us = now.time.0 / 1_000;
+            self.rack.persist = PERSIST;
         } else if self.rack.persist == 0 {
             self.rack.steps = 1;
         }
@@ -283,23 +291,25 @@ mod tests {
         assert_eq!(window(true, Phase::Recovery, 9, 200), 40_000);
     }
 
-    /// One step more for each round trip with D-SACKs, kept for 16 recoveries.
+    /// One step more for each round trip with D-SACKs, kept for 16 recoveries: a round ends when
+    /// something is delivered that left after the last step (Linux's `tcp_rack_update_reo_wnd`).
     #[test]
     fn duplicates_widen_the_window_once_a_round_trip() {
         let mut sender = sender();
-        let mut adapt = |seen, una, nxt| {
-            sender.rack.duplicate_seen = seen;
-            (sender.window.una, sender.window.nxt) = (una, nxt);
-            sender.adapt_reordering_window();
-            assert!(!sender.rack.duplicate_seen);
-            (sender.rack.steps, sender.rack.persist)
+        let mut adapt = |seen, newest_us, us| {
+            sender.rack.duplicate_seen |= seen;
+            sender.adapt_reordering_window(newest_us, &at(us));
+            (sender.rack.steps, sender.rack.persist, sender.rack.duplicate_seen)
         };
-        assert_eq!(adapt(true, 101, 1_001), (2, 16));
-        assert_eq!(adapt(true, 1_000, 2_001), (2, 16));
-        assert_eq!(adapt(true, 1_001, 2_001), (3, 16));
-        assert_eq!(adapt(false, 2_001, 2_001), (3, 16));
+        assert_eq!(adapt(true, None, 40_000), (1, 0, true));
+        assert_eq!(adapt(false, Some(1_000), 41_000), (2, 16, false));
+        assert_eq!(adapt(true, Some(40_999), 80_000), (2, 16, false));
+        assert_eq!(adapt(true, Some(41_000), 81_000), (3, 16, false));
+        assert_eq!(adapt(false, Some(90_000), 130_000), (3, 16, false));
         sender.rack.persist = 0;
-        sender.adapt_reordering_window();
+        sender.adapt_reordering_window(None, &at(140_000));
+        assert_eq!(sender.rack.steps, 3);
+        sender.adapt_reordering_window(Some(100_000), &at(140_000));
         assert_eq!(sender.rack.steps, 1);
         sender.extend_reordering_memory();
         assert_eq!(sender.rack.persist, 1);

@@ -88,6 +88,14 @@ impl Sampler {
         }
     }
 
+    /// Makes no sample of what was delivered since the last one.
+    pub(super) fn forget(&mut self) {
+        let Some(sampling) = &mut self.0 else { return };
+        if let Some(newest) = sampling.best.take() {
+            sampling.first_sent_us = newest.sent_us;
+        }
+    }
+
     /// The sample of an acknowledgement that delivered `acked` segments and revealed `lost`.
     pub(super) fn finish(
         &mut self,

@@ -58,6 +58,8 @@ pub(super) struct Ack {
     /// When the first and last newly SACKed segment that was sent once had left.
     first_sacked_us: Option<u32>,
     last_sacked_us: u32,
+    /// When the newest segment that it delivered had left.
+    pub newest_us: Option<u32>,
     /// Segments acknowledged cumulatively.
     pub acked: u32,
     pub rtt_us: Option<u32>,
@@ -74,6 +76,7 @@ impl Ack {
             reordered: NO_SEQ,
             first_sacked_us: None,
             last_sacked_us: 0,
+            newest_us: None,
             acked: 0,
             rtt_us: None,
         }
@@ -82,6 +85,14 @@ impl Ack {
     #[inline]
     pub(super) fn has(&self, facts: u16) -> bool {
         self.facts & facts != 0
+    }
+
+    /// A segment that had left at `sent_us` was delivered.
+    #[inline]
+    fn note_delivered(&mut self, sent_us: u32) {
+        if self.newest_us.is_none_or(|newest| before(newest, sent_us)) {
+            self.newest_us = Some(sent_us);
+        }
     }
 }
 
@@ -115,7 +126,11 @@ impl Sender {
         self.dirty = true;
         if ack_seq < una {
             if segment.sack_count > 0 && self.sack {
+                // Linux does not count what an old acknowledgement delivers.
+                let delivered = self.window.delivered;
                 self.take_sack(segment, una, &mut ack, now);
+                self.window.delivered = delivered;
+                self.sampler.forget();
                 self.alert(una, 0, &mut ack, now);
             }
             return true;
@@ -145,11 +160,14 @@ impl Sender {
         if prior_out == 0 {
             self.window.una = ack_seq;
             self.timers.window_probes = 0;
+            if ack.has(fact::DUPLICATE) {
+                self.alert(una, 0, &mut ack, now);
+            }
             return true;
         }
 
         self.take_cumulative(ack_seq, prior_highest, prior_sacked, &mut ack, now);
-        self.adapt_reordering_window();
+        self.adapt_reordering_window(ack.newest_us, now);
         if self.recovery.probe_end != 0 {
             self.take_probe_ack(ack_seq, &ack, now);
         }
@@ -233,62 +251,95 @@ impl Sender {
         let mut blocks = segment.sack_blocks();
         let first = blocks.next();
         let second = blocks.next();
-        let mut duplicate = None;
+        let mut duplicates = 0;
         if let Some((left, right)) = first {
             let within = second.is_some_and(|(l, r)| left >= l && right <= r);
-            if left < segment.ack || within {
-                duplicate = Some((left, right));
-                self.take_duplicate_report(left, right, prior_una, ack);
+            if (left < segment.ack || within)
+                && self.take_duplicate_report(left, right, (prior_una, segment.ack), ack)
+            {
+                duplicates = 1;
             }
         }
         // In order of sequence: the newest block comes first, and an older one that is news with it
         // would look overtaken.
         let mut sorted = [(0, 0); MAX_SACK];
-        let fresh = segment.sack_blocks().filter(|block| duplicate != Some(*block));
+        let (una, nxt) = (self.window.una.max(segment.ack), self.window.nxt);
+        let valid = |(left, right): &(u64, u64)| una < *left && left < right && *right <= nxt;
+        let fresh = segment.sack_blocks().skip(duplicates).filter(valid);
         let count = sorted.iter_mut().zip(fresh).map(|(slot, block)| *slot = block).count();
         sorted[..count].sort_unstable();
         for (left, right) in &sorted[..count] {
-            self.take_block((*left).max(segment.ack), (*right).min(self.window.nxt), ack, now);
+            self.take_block(*left, *right, ack, now);
         }
         if self.window.phase != Phase::Loss || self.recovery.undo_marker.is_some() {
             self.note_reordering(ack.reordered);
         }
     }
 
-    /// A D-SACK: the receiver got `[left, right)` twice.
-    fn take_duplicate_report(&mut self, left: u64, right: u64, prior_una: u64, ack: &mut Ack) {
-        if right <= left || right > self.window.nxt || self.counters.resends == 0 {
-            return;
+    /// A D-SACK: the receiver got `[left, right)` twice. False if it is not believed.
+    fn take_duplicate_report(
+        &mut self,
+        left: u64,
+        right: u64,
+        (prior_una, ack_seq): (u64, u64),
+        ack: &mut Ack,
+    ) -> bool {
+        if right <= left || right - left > self.peer_window_max.into() {
+            return false;
+        }
+        let mss = u64::from(self.window.mss.max(1));
+        let segments = (right - left).div_ceil(mss) as u32;
+        if segments == 1 && self.recovery.probe_end != 0 && self.recovery.probe_end == right {
+            ack.facts |= fact::DUPLICATE_PROBE;
+        }
+        // No more can have come twice than was sent again.
+        self.recovery.reported = self.recovery.reported.wrapping_add(segments);
+        if self.recovery.reported > self.counters.resends {
+            return false;
         }
         ack.facts |= fact::DUPLICATE;
-        if self.recovery.probe_end != 0 && self.recovery.probe_end == right {
-            ack.facts |= fact::DUPLICATE_PROBE;
-        } else if self.recovery.reordering_seen {
+        if self.recovery.reordering_seen && !ack.has(fact::DUPLICATE_PROBE) {
             self.rack.duplicate_seen = true;
         }
-        let segments = (right - left).div_ceil(u64::from(self.window.mss.max(1))) as i32;
-        let marker = self.recovery.undo_marker;
-        if self.recovery.undo_resends > 0 && marker.is_some_and(|marker| right > marker) {
-            // Below una the records are gone and are counted by size, above it each counts itself.
-            if right <= prior_una {
-                self.recovery.undo_resends = (self.recovery.undo_resends - segments).max(0);
-            } else {
-                self.discount_resent(left, right);
+        // A needless retransmission was delivered, too.
+        self.window.delivered = self.window.delivered.wrapping_add(segments);
+        let Some(marker) = self.recovery.undo_marker else {
+            if left > ack_seq {
+                self.discount_resent(left, right, ack_seq, ack);
             }
+            return true;
+        };
+        if right <= prior_una {
+            // The records are gone: what was sent again counts by size.
+            if self.recovery.undo_resends > 0 && right > marker {
+                let left = self.recovery.undo_resends - segments as i32;
+                self.recovery.undo_resends = left.max(0);
+            }
+        } else if left > ack_seq || (right <= ack_seq && right > marker) {
+            self.discount_resent(left, right, ack_seq, ack);
         }
+        true
     }
 
-    /// A duplicate of segments still on record: their retransmission was not needed.
-    fn discount_resent(&mut self, left: u64, right: u64) {
+    /// A duplicate of segments still on record: their retransmission was not needed. If a SACK had
+    /// come for one before, the original was only late.
+    fn discount_resent(&mut self, left: u64, right: u64, ack_seq: u64, ack: &mut Ack) {
         let Some(mut id) = self.board.find(left.max(self.window.una), self.window.mss) else {
             return;
         };
+        let marker = self.recovery.undo_marker;
         while self.board.holds(id) && self.board.get(id).end() <= right {
             let record = self.board.get_mut(id);
+            let (seq, end) = (record.seq, record.end());
             if record.has(flag::RESENT | flag::EVER_RESENT) {
-                self.recovery.undo_resends = (self.recovery.undo_resends - 1).max(0);
+                if self.recovery.undo_resends > 0 && marker.is_some_and(|marker| end > marker) {
+                    self.recovery.undo_resends -= 1;
+                }
+                if record.has(flag::SACKED) {
+                    ack.reordered = ack.reordered.min(seq);
+                }
             }
-            if record.has(flag::RESENT) {
+            if record.has(flag::RESENT) && end > ack_seq {
                 record.flags &= !flag::RESENT;
                 self.board.resent_out -= 1;
             }
@@ -326,6 +377,7 @@ impl Sender {
             return;
         }
         self.rack.advance(&record, self.rtt.min_us(), now);
+        ack.note_delivered(record.sent_us);
         self.sampler.on_delivered(&record, self.board.departure(id));
         let mut flags = record.flags;
         if flags & flag::RESENT != 0 {
@@ -398,6 +450,7 @@ impl Sender {
                 if !ack.has(fact::RESENT_ACKED) || !answers_original(&record, ack.echo, now) {
                     self.rack.advance(&record, self.rtt.min_us(), now);
                 }
+                ack.note_delivered(record.sent_us);
                 let departure = self.board.departure(self.board.head());
                 self.sampler.on_delivered(&record, departure);
             }

@@ -8,11 +8,11 @@ fn nothing() -> Ack {
     Ack::new(0, 0)
 }
 
-/// A sender that has sent up to 1001 in segments of 100, and something twice.
+/// A sender that has sent up to 1001 in segments of 100, and five of them twice.
 fn sender() -> Sender {
     let mut sender = Sender::new(&Config::default());
     (sender.window.una, sender.window.nxt, sender.window.mss) = (1, 1_001, 100);
-    sender.counters.resends = 1;
+    (sender.counters.resends, sender.peer_window_max) = (5, 60_000);
     for n in 0..10 {
         sender.board.push(Record { seq: 1 + 100 * n, len: 100, ..Record::default() });
     }
@@ -27,7 +27,9 @@ fn a_report_is_of_the_probe_or_of_reordering() {
         sender.recovery.probe_end = probe_end;
         sender.recovery.reordering_seen = reordering_seen;
         sender.counters.resends = resends;
-        sender.take_duplicate_report(left, right, 1, &mut ack);
+        let believed = sender.take_duplicate_report(left, right, (1, 1), &mut ack);
+        assert_eq!(believed, ack.has(fact::DUPLICATE));
+        assert_eq!(sender.window.delivered, u32::from(believed));
         (ack.facts, sender.rack.duplicate_seen)
     };
     let probe = fact::DUPLICATE | fact::DUPLICATE_PROBE;
@@ -35,10 +37,89 @@ fn a_report_is_of_the_probe_or_of_reordering() {
     assert_eq!(report(801, 901, 1_001, true, 1), (fact::DUPLICATE, true));
     assert_eq!(report(801, 901, 1_001, false, 1), (fact::DUPLICATE, false));
     assert_eq!(report(901, 1_001, 0, true, 1), (fact::DUPLICATE, true));
-    // Nothing was sent twice, nothing is there, or it was never sent.
-    assert_eq!(report(901, 1_001, 1_001, true, 0), (0, false));
+    // Nothing was sent twice, or nothing is there.
+    assert_eq!(report(901, 1_001, 1_001, true, 0), (fact::DUPLICATE_PROBE, false));
     assert_eq!(report(901, 901, 1_001, true, 1), (0, false));
-    assert_eq!(report(901, 1_002, 1_001, true, 1), (0, false));
+}
+
+/// Linux's `tcp_dsack_seen`: a needless repetition was delivered, too. More cannot have come twice
+/// than was sent twice, nor than fits into the window.
+#[test]
+fn what_came_twice_was_delivered_twice() {
+    let mut sender = sender();
+    let mut report = |left, right| {
+        let believed = sender.take_duplicate_report(left, right, (1, 1), &mut nothing());
+        (believed, sender.window.delivered)
+    };
+    assert_eq!(report(101, 201), (true, 1));
+    assert_eq!(report(201, 451), (true, 4));
+    assert_eq!(report(201, 399), (false, 4));
+    assert_eq!(report(201, 301), (false, 4));
+    sender.counters.resends = 9;
+    assert!(sender.take_duplicate_report(1, 51, (1, 1), &mut nothing()));
+    sender.peer_window_max = 99;
+    assert!(!sender.take_duplicate_report(1, 101, (1, 1), &mut nothing()));
+    assert!(sender.take_duplicate_report(1, 100, (1, 1), &mut nothing()));
+
+    // It counts for the control, and what is not believed is an ordinary block.
+    for (resends, delivered) in [(1, 2), (0, 2)] {
+        let mut sender = self::sender();
+        sender.counters.resends = resends;
+        let mut segment = Segment { sack_count: 2, ..Segment::new(TcpFlags::ACK, 1, 101) };
+        (segment.sack[0], segment.sack[1]) = ((301, 401), (301, 401));
+        sender.on_ack(&segment, &Now::default());
+        assert_eq!(sender.window.delivered, delivered + resends);
+        assert_eq!((sender.board.sacked_out, sender.board.len()), (1, 9));
+    }
+}
+
+/// Linux's `tcp_sacktag_one`: if a segment had been SACKed before its repetition came twice, the
+/// original was only late.
+#[test]
+fn a_repetition_of_what_was_sacked_tells_of_reordering() {
+    let reordered = |flags, left, right, una, ack_seq, marker| {
+        let (mut sender, mut ack) = (sender(), nothing());
+        sender.board.get_mut(2).flags = flags;
+        sender.recovery.undo_marker = marker;
+        sender.take_duplicate_report(left, right, (una, ack_seq), &mut ack);
+        (ack.reordered != NO_SEQ).then_some(ack.reordered)
+    };
+    let again = flag::EVER_RESENT;
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 101, None), Some(201));
+    assert_eq!(reordered(again, 201, 301, 1, 101, None), None);
+    assert_eq!(reordered(flag::SACKED, 201, 301, 1, 101, None), None);
+    assert_eq!(reordered(again | flag::SACKED, 301, 401, 1, 101, None), None);
+    // What this acknowledges counts if it is of the episode that may be undone.
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 301, None), None);
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 301, Some(1)), Some(201));
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 301, Some(300)), Some(201));
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 301, Some(301)), None);
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 251, Some(1)), None);
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 301, 301, Some(1)), None);
+}
+
+/// Linux's `tcp_ack`: all is acknowledged, and a report may still take a reduction back.
+#[test]
+fn a_report_that_comes_last_undoes_as_well() {
+    let mut sender = sender();
+    sender.take_cumulative(1_001, 1, 0, &mut nothing(), &Now::default());
+    (sender.recovery.undo_marker, sender.recovery.undo_resends) = (Some(1), 1);
+    (sender.recovery.prior_ssthresh, sender.window.ssthresh) = (20, 10);
+    let mut segment = Segment { sack_count: 1, ..Segment::new(TcpFlags::ACK, 1, 1_001) };
+    segment.sack[0] = (901, 1_001);
+    sender.on_ack(&segment, &Now::default());
+    assert_eq!((sender.window.ssthresh, sender.counters.undos), (20, 1));
+}
+
+/// Linux's `tcp_ack`: what an old acknowledgement delivers is not counted, and makes no sample.
+#[test]
+fn old_acknowledgements_deliver_uncounted() {
+    let mut sender = sender();
+    sender.take_cumulative(101, 0, 0, &mut nothing(), &Now::default());
+    let mut segment = Segment { sack_count: 1, ..Segment::new(TcpFlags::ACK, 1, 1) };
+    segment.sack[0] = (301, 401);
+    sender.on_ack(&segment, &Now::default());
+    assert_eq!((sender.window.delivered, sender.board.sacked_out), (1, 1));
 }
 
 /// RFC 3708: only repetitions of the present episode are counted off, by size where they are
@@ -52,7 +133,8 @@ fn reports_account_for_the_repetitions_of_an_episode() {
             sender.board.mark_lost(id);
             sender.board.note_resent(id, 5, true);
         }
-        sender.take_duplicate_report(left, right, prior_una, &mut nothing());
+        let edges = (prior_una, prior_una);
+        sender.take_duplicate_report(left, right, edges, &mut nothing());
         (sender.recovery.undo_resends, sender.board.resent_out)
     };
     // Below what is acknowledged: 250 bytes are three segments.
@@ -64,12 +146,17 @@ fn reports_account_for_the_repetitions_of_an_episode() {
     assert_eq!(left_of(1, 251, 251, None, 5), (5, 2));
     assert_eq!(left_of(1, 251, 251, Some(1), 0), (0, 2));
     assert_eq!(left_of(1, 251, 251, Some(1), -1), (-1, 2));
-    assert_eq!(left_of(201, 401, 1, Some(1), 0), (0, 2));
     // Still on record: those that were sent again, and no others.
-    assert_eq!(left_of(1, 301, 1, Some(1), 5), (4, 1));
+    assert_eq!(left_of(101, 301, 1, Some(1), 5), (4, 1));
     assert_eq!(left_of(201, 401, 1, Some(1), 5), (3, 0));
     assert_eq!(left_of(401, 601, 1, Some(1), 5), (5, 2));
     assert_eq!(left_of(201, 399, 1, Some(1), 5), (4, 1));
+    // They are on their way no more, whatever may be undone.
+    assert_eq!(left_of(201, 401, 1, Some(1), 0), (0, 0));
+    assert_eq!(left_of(201, 401, 1, Some(301), 5), (4, 0));
+    assert_eq!(left_of(201, 401, 1, None, 5), (5, 0));
+    // Linux takes no block for valid that begins where all before is acknowledged.
+    assert_eq!(left_of(1, 301, 1, Some(1), 5), (5, 2));
 }
 
 /// RFC 9293, section 3.4: an acknowledgement in the midst of a segment leaves the rest.

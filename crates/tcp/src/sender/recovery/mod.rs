@@ -23,6 +23,8 @@ pub(super) struct Recovery {
     pub undo_marker: Option<u64>,
     /// Retransmissions of the episode that no D-SACK has accounted for; -1 if none was sent yet.
     pub undo_resends: i32,
+    /// Segments that D-SACKs ever reported.
+    pub reported: u32,
     /// Timestamp of the first retransmission of the episode; zero if none.
     pub resend_stamp: u32,
     /// Threshold before the reduction; zero if it must not be taken back.
@@ -48,6 +50,7 @@ impl Recovery {
             high_seq: 0,
             undo_marker: None,
             undo_resends: 0,
+            reported: 0,
             resend_stamp: 0,
             prior_ssthresh: 0,
             delivered: 0,
@@ -232,6 +235,10 @@ impl Sender {
 
     pub(super) fn enter_recovery(&mut self, echo: bool, now: &Now) {
         self.recovery.prior_ssthresh = 0;
+        // The episode's first repetition starts the clock.
+        if !self.any_resent() {
+            self.recovery.resend_stamp = 0;
+        }
         self.start_undo();
         if !self.reducing() {
             if !echo {
@@ -244,8 +251,9 @@ impl Sender {
 
     fn start_undo(&mut self) {
         self.recovery.undo_marker = Some(self.window.una);
-        // Retransmissions from before may still be answered by D-SACKs.
-        let resent = self.board.resent_out as i32;
+        // Retransmissions from before, a probe among them, may still be answered by D-SACKs.
+        let probe = self.recovery.probe_end != 0 && self.recovery.probe_resent;
+        let resent = self.board.resent_out as i32 + i32::from(probe);
         self.recovery.undo_resends = if resent > 0 { resent } else { -1 };
     }
 
@@ -323,10 +331,13 @@ impl Sender {
         self.set_phase(Phase::Open, now);
     }
 
-    /// The acknowledgement answers something sent before the first retransmission.
+    /// The acknowledgement answers something sent before the first retransmission, which may not
+    /// have left yet: a paced sender's waits.
     fn answered_before_resend(&self, echo: u32) -> bool {
-        let stamp = self.recovery.resend_stamp;
-        stamp != 0 && echo != 0 && before(echo, stamp)
+        match self.recovery.resend_stamp {
+            0 => self.sack || self.window.una < self.recovery.high_seq,
+            stamp => echo != 0 && before(echo, stamp),
+        }
     }
 
     fn may_undo(&self, echo: u32) -> bool {
@@ -451,6 +462,7 @@ impl Sender {
         }
         self.set_phase(Phase::Loss, now);
         self.recovery.high_seq = self.window.nxt;
+        self.recovery.probe_end = 0;
         self.queue_cwr = self.ecn;
         self.recovery.frto = self.settings.frto && (fresh || self.timers.retries > 0);
     }

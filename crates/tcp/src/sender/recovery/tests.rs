@@ -102,12 +102,43 @@ fn a_reduction_is_undone_on_either_proof() {
         recovery.resend_stamp = stamp;
         sender.may_undo(echo)
     };
-    assert!(may(Some(1), 0, 0, 0));
+    assert!(may(Some(1), 0, 10, 0));
     assert!(!may(None, 0, 0, 0));
-    assert!(!may(Some(1), -1, 0, 0) && !may(Some(1), 2, 0, 5));
+    // Nothing was sent again yet: whatever comes answers something else.
+    assert!(may(Some(1), -1, 0, 0) && may(Some(1), 2, 0, 5));
+    assert!(!may(Some(1), -1, 10, 0));
     assert!(may(Some(1), 2, 10, 9));
     assert!(!may(Some(1), 2, 10, 10) && !may(Some(1), 2, 10, 11) && !may(Some(1), 2, 10, 0));
     assert!(!may(None, 2, 10, 9));
+    // Without SACK the end of the episode proves nothing.
+    for (una, proof) in [(10, true), (11, false), (12, false)] {
+        sender.sack = false;
+        (sender.recovery.resend_stamp, sender.recovery.undo_resends) = (0, -1);
+        (sender.recovery.undo_marker, sender.recovery.high_seq) = (Some(1), 11);
+        sender.window.una = una;
+        assert_eq!(sender.may_undo(5), proof, "{una}");
+    }
+}
+
+/// Linux's `tcp_enter_recovery`: the clock of an episode starts with its first repetition.
+#[test]
+fn a_stamp_of_before_is_forgotten() {
+    for (resent, stamp) in [(0, 0), (1, 9)] {
+        let mut sender = reducing(100, 50, 10);
+        (sender.window.phase, sender.board.resent_out) = (Phase::Open, resent);
+        sender.recovery.resend_stamp = 9;
+        sender.enter_recovery(false, &Now::default());
+        assert_eq!(sender.recovery.resend_stamp, stamp);
+    }
+}
+
+/// Linux's `tcp_enter_loss`: a probe that a timeout follows is nobody's concern any more.
+#[test]
+fn a_timeout_ends_the_probe() {
+    let mut sender = timed_out();
+    sender.recovery.probe_end = 11;
+    sender.enter_loss(&Now::default());
+    assert_eq!(sender.recovery.probe_end, 0);
 }
 
 /// RFC 5681's open state again once nothing is out of order, lost or sent again.
@@ -439,9 +470,17 @@ fn a_reduction_ends_at_the_threshold() {
 /// RFC 3708: repetitions that are still out may yet be told of as duplicates.
 #[test]
 fn an_episode_begins_with_what_was_sent_again() {
-    for (resent, undo_resends) in [(0, -1), (1, 1), (7, 7)] {
+    for (resent, probe_end, probe_resent, undo_resends) in [
+        (0, 0, true, -1),
+        (0, 11, false, -1),
+        (0, 11, true, 1),
+        (1, 0, false, 1),
+        (7, 0, false, 7),
+        (7, 11, true, 8),
+    ] {
         let mut sender = reducing(100, 50, 10);
         (sender.board.resent_out, sender.window.una) = (resent, 77);
+        (sender.recovery.probe_end, sender.recovery.probe_resent) = (probe_end, probe_resent);
         sender.start_undo();
         let recovery = &sender.recovery;
         assert_eq!((recovery.undo_marker, recovery.undo_resends), (Some(77), undo_resends));

@@ -163,6 +163,9 @@ impl Sender {
 
     /// Sends a segment once more; `counted` if because it was taken for lost.
     fn send_again(&mut self, id: u32, counted: bool, now: &Now) -> Outgoing {
+        if outgoing(self.board.get(id), false).len > 0 {
+            self.note_departure(now);
+        }
         let departure = self.sampler.depart(false, self.window.delivered, now);
         self.board.set_departure(id, departure);
         self.board.note_resent(id, now.us, counted);
@@ -282,12 +285,7 @@ impl Sender {
         let fin = self.closing && last && !self.fin_sent;
         self.stop_window_probe();
 
-        let idle = self.board.in_flight() == 0;
-        if idle {
-            self.window.app_limited = self.sampler.app_limited();
-            self.tell(Event::SendStart, now);
-        }
-        self.window.last_sent_ms = now.ms;
+        self.note_departure(now);
         let departure = self.sampler.depart(self.board.is_empty(), self.window.delivered, now);
         let mut flags = 0;
         // The end of what was written, and, for the receiver's sake, every half window.
@@ -326,6 +324,16 @@ impl Sender {
             self.look_for_room();
         }
         outgoing(&record, true)
+    }
+
+    /// Data leaves, for the first time or again.
+    #[inline]
+    fn note_departure(&mut self, now: &Now) {
+        if self.board.in_flight() == 0 {
+            self.window.app_limited = self.sampler.app_limited();
+            self.tell(Event::SendStart, now);
+        }
+        self.window.last_sent_ms = now.ms;
     }
 
     #[inline]

@@ -404,6 +404,25 @@ fn a_repetition_is_stamped_as_it_leaves() {
     assert!(!sender.board.get(0).has(flag::APP_LIMITED));
 }
 
+/// Linux's `tcp_event_data_sent`: an idle time begins with the last data, be it a repetition, and
+/// the control hears when data leaves while nothing is in flight. FIN alone is no data.
+#[test]
+fn a_repetition_ends_an_idle_time() {
+    for (lost, len, app_limited, sent_ms) in
+        [(5, 1_000, true, 9), (4, 1_000, false, 9), (5, 1, false, 0)]
+    {
+        let mut sender = sending_by(CongestionControl::Bbr);
+        sender.sampler.limit_by_application(7, 0);
+        (0..lost).for_each(|id| sender.mark_lost(id));
+        if len == 1 {
+            let fin = Record { len, flags: flag::FIN | flag::LOST, ..*sender.board.get(0) };
+            *sender.board.get_mut(0) = fin;
+        }
+        sender.send_again(0, true, &Now::new(Time(9_000_000)));
+        assert_eq!((sender.window.app_limited, sender.window.last_sent_ms), (app_limited, sent_ms));
+    }
+}
+
 #[test]
 fn a_shut_window_is_probed_only_when_nothing_is_in_flight() {
     let mut sender = sending();
