@@ -275,6 +275,13 @@ fn key(entry: &FlowEntry) -> FlowKey {
     (*direction, *source, *destination, *protocol, *sport, *dport)
 }
 
+/// When the first packet of `entry` arrived, by the discipline's clock: no two of the flows that a
+/// key has had one after the other share it.
+fn born(look: &Look, entry: &FlowEntry) -> Option<u64> {
+    let line = of(&look.lines, entry.direction, |line| line.direction)?;
+    Some(line.now_ns.saturating_sub(entry.age_ns))
+}
+
 /// Keeps the last looks at one interface.
 #[derive(Debug, Default)]
 pub struct Viewer {
@@ -427,21 +434,23 @@ impl Span<'_> {
     }
 
     fn flows(self, now: &Look, names: &Names) -> Vec<FlowView> {
-        let old: BTreeMap<FlowKey, u64> = self
-            .before
-            .map(|look| look.flows.iter().map(|flow| (key(flow), flow.bytes)).collect())
-            .unwrap_or_default();
+        let counted = |look: &Look| -> BTreeMap<FlowKey, (Option<u64>, u64)> {
+            look.flows.iter().map(|flow| (key(flow), (born(look, flow), flow.bytes))).collect()
+        };
+        let old = self.before.map(counted).unwrap_or_default();
         let ns = self.before.map_or(0, |look| now.at_ns.saturating_sub(look.at_ns));
         let classes: Vec<(Direction, Option<cake::Params>)> =
             now.entries.iter().map(|entry| (entry.direction, cake_of(&entry.config))).collect();
         let view = |entry: &FlowEntry| {
             // A flow that gave its place up and came again counts from zero.
-            let before = old.get(&key(entry)).filter(|&&bytes| bytes <= entry.bytes);
+            let before = match old.get(&key(entry)) {
+                Some((first, bytes)) if *first == born(now, entry) => *bytes,
+                _ => 0,
+            };
             let cake = of(&classes, entry.direction, |(direction, _)| *direction);
             FlowView {
                 host: names.of(home(entry)),
-                rate_bps: per_second(entry.bytes, before.copied().unwrap_or(0), ns)
-                    .saturating_mul(8),
+                rate_bps: per_second(entry.bytes, before, ns).saturating_mul(8),
                 class: cake.and_then(|(_, cake)| cake.as_ref()).and_then(|c| class(c, entry.dscp)),
                 entry: entry.clone(),
             }

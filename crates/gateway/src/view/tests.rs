@@ -49,8 +49,9 @@ fn entry(direction: Direction, bytes: u64) -> Entry {
     }
 }
 
-/// A look at the upload: bytes of the line, packets in bucket 40, flows.
-fn look(at_ns: u64, bytes: u64, packets: u64, flows: Vec<FlowEntry>) -> Look {
+/// A look at the upload: bytes of the line, packets in bucket 40, flows that began at zero.
+fn look(at_ns: u64, bytes: u64, packets: u64, mut flows: Vec<FlowEntry>) -> Look {
+    flows.iter_mut().for_each(|flow| flow.age_ns = at_ns);
     let mut sojourns = vec![0; crate::flows::BUCKETS];
     sojourns[40] = packets;
     let line = LineEntry {
@@ -86,6 +87,21 @@ fn rates_are_differences_of_two_looks() {
         ["the upload is full: 10.0.0.2, 1 flow"],
         "a flow that fills the line is not one that waits for others"
     );
+}
+
+/// Of more flows than there are places each is counted anew, mostly with as many bytes as before.
+#[test]
+fn a_flow_that_came_again_counts_from_zero() {
+    let mut viewer = Viewer::new();
+    let one = || vec![flow(Direction::Upload, 2, 1000, 1_000)];
+    viewer.see(look(5 * SECOND_NS, 1_000, 1, one()), &Names::none());
+    let mut again = look(6 * SECOND_NS, 2_000, 2, one());
+    let view = viewer.see(again.clone(), &Names::none());
+    assert_eq!(view.hosts[0].upload_bps, 0, "it has stood still");
+    (again.at_ns, again.lines[0].now_ns) = (7 * SECOND_NS, 7 * SECOND_NS);
+    again.flows[0].age_ns = SECOND_NS / 2;
+    let view = viewer.see(again, &Names::none());
+    assert_eq!((view.hosts[0].upload_bps, view.hosts[0].active_flows), (8_000, 1));
 }
 
 #[test]
