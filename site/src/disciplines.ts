@@ -89,6 +89,8 @@ class Page {
             const input = document.createElement("input");
             Object.assign(input, { type: "range", id: `set-${control.key}`, min: control.min, max: control.max, step: control.step });
             input.value = String(this.chosen.get(control.key) ?? control.value);
+            // The slider has steps, an address any number.
+            if (this.chosen.has(control.key)) this.chosen.set(control.key, Number(input.value));
             label.htmlFor = said.htmlFor.value = input.id;
             label.textContent = control.label;
             const say = () => {

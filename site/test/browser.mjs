@@ -30,13 +30,14 @@ export async function withBrowser(work, what = "the lab in a browser") {
     }
 }
 
-/** An empty page; `note` is told what goes wrong there, and by itself the test fails. */
-export async function visit(browser, { width = 1280, height = 900, scheme = "light" } = {}, note = fail) {
+/** An empty page. `note` is told what goes wrong there; without it the test fails by an error of the
+ * page's scripts, and what the browser has to say (about an icon that comes late) is printed. */
+export async function visit(browser, { width = 1280, height = 900, scheme = "light" } = {}, note) {
     const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
     const page = await context.newPage();
     page.setDefaultTimeout(PATIENCE);
-    page.on("pageerror", (error) => note(String(error.stack ?? error)));
-    page.on("console", (message) => message.type() === "error" && note(message.text()));
+    page.on("pageerror", (error) => (note ?? fail)(String(error.stack ?? error)));
+    page.on("console", (message) => message.type() === "error" && (note ?? console.error)(message.text()));
     return page;
 }
 

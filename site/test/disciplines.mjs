@@ -33,7 +33,7 @@ export async function disciplines(browser, address, simnel, out) {
             all.map((row) => Array.from(row.cells, (cell) => cell.textContent).join(" ").replace(/\s+/g, " ")));
         assert.deepEqual(listed, words(simnel, name), `${id}: the words are not the program's`);
     }
-    await page.goto(`${address}disciplines.html#codel&target=20`);
+    await page.goto(`${address}disciplines.html#codel&target=20.2`);
     await drawn(page, "codel");
     assert.equal(await page.locator("#set-target").inputValue(), "20", "the address holds the settings");
     await page.locator("#set-interval").press("ArrowRight");
