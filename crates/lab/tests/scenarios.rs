@@ -71,7 +71,19 @@ fn every_scenario_runs_twice_the_same_and_is_reported() {
         let page = runs::page(&scenario, "", 1.0, std::slice::from_ref(&summary)).expect("a page");
         let (_, result) = page.split_once("id=\"result\"").expect("the result is in the page");
         assert!(!result.contains("null,null,null"), "{name}: numbers that JSON has not");
-        let table = runs::table(&scenario, &[summary], None);
+        let table = runs::table(&scenario, std::slice::from_ref(&summary), None);
         assert!(table.contains("line down") && !table.contains("NaN"), "{name}: {table}");
+        // A narrow terminal shows the same numbers, none of them broken.
+        let numbers = |table: &str| {
+            let mut numbers: Vec<String> = table
+                .split_whitespace()
+                .filter(|word| word.parse::<f64>().is_ok())
+                .map(String::from)
+                .collect();
+            numbers.sort();
+            numbers
+        };
+        let narrow = runs::table(&scenario, &[summary], Some(60));
+        assert_eq!(numbers(&narrow), numbers(&table), "{name}: {narrow}");
     }
 }

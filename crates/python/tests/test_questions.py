@@ -21,7 +21,7 @@ def test_a_comparison_says_what_the_command_says(command, line):
         capture_output=True,
         text=True,
     ).stdout
-    assert compared.verdict[-1].startswith("Verdict: `cake bandwidth {rate}` on this line")
+    assert "one run each: `cake bandwidth {rate}` on this line" in compared.verdict[-1]
     assert all(sentence in said for sentence in compared.verdict)
     page = compared._repr_html_()
     assert "<table>" in page and "pfifo limit 1000" in page

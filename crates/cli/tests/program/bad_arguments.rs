@@ -131,6 +131,8 @@ fn every_command_refuses_options_and_words_that_it_does_not_have() {
         "demo --line x_q7",
         "demo --rtt x/q7",
         "demo --seconds x/q7",
+        "compare fq_codel x/q7",
+        "compare fq_codel cake --rtt x/q7",
         "demo --seconds 7000000000",
         "down simnel-none x/q7",
         "show simnel-none x/q7",
@@ -190,6 +192,7 @@ fn a_missing_value_is_misuse_too() {
         ("link simnel-none simnel-nill rate", "rate"),
         ("link simnel-none simnel-nill rate 1mbit fifo", "fifo"),
         ("down", "INTERFACE"),
+        ("replay x/q7 --qdisc pie --rate 20", "did you mean `20mbit`"),
         ("conformance golden", "DIRECTORY"),
         ("completions", "SHELL"),
     ] {

@@ -198,7 +198,7 @@ fn a_terminal_obeys_nothing_of_what_others_wrote() {
         (&["replay", &lost, "--qdisc", "pie"], 1),
         (&["replay", &good, "--qdisc", EVIL], 2),
         (&["conformance", "golden", &lost], 1),
-        (&["sweep", &good, "--over", &format!("{EVIL}=1|2")], 1),
+        (&["sweep", &good, "--over", &format!("{EVIL}=1|2")], 2),
         (&["down", "eth0", "--control-dir", &lost], 1),
         (&["change", EVIL, "upload", "1mbit"], 2),
         (&["up", "eth0", "upload", EVIL], 2),

@@ -103,7 +103,7 @@ fn refusals_name_the_thing_and_the_fix() {
         let output = simnel_in(directory.path(), &["sweep", "line.toml", "--over", over])
             .output()
             .expect("the program starts");
-        assert!(!output.status.success());
+        assert_eq!(output.status.code(), Some(2), "{over}");
         let said = text(&output.stderr).replace("\n  │ ", " ");
         assert!(said.contains(expected) && said.contains("help:"), "{over}: {said}");
     }

@@ -59,8 +59,8 @@ impl Quantity {
     }
 }
 
-/// Measures of one run.
-type Sample = Vec<(Quantity, f64)>;
+/// Measures of one run; None of what nothing arrived for.
+type Sample = Vec<(Quantity, Option<f64>)>;
 
 /// A workload: its name, its traffic, what is measured.
 struct Workload {
@@ -145,41 +145,49 @@ fn call(view: &View<'_>) -> Sample {
         }
         loss = loss.max(view.loss(way));
     }
-    let mean = Times::of(&delay).mean;
+    let delay = some(Times::of(&delay));
+    let mean = delay.map_or(0.0, |times| times.mean);
     // Half the round trip, and 60 ms of coding and play-out.
     let setup = &view.run.setup;
     let one_way = setup.hosts.iter().map(|host| host.egress.delay.0).max().unwrap_or(0);
     vec![
-        (CallQuality, mos(one_way as f64 / 1e6 + mean + 60.0, loss)),
-        (CallDelay, mean),
-        (CallLoss, loss * 100.0),
-        (Upload, view.goodput(&view.bulk(Direction::Up))),
+        (CallQuality, Some(mos(one_way as f64 / 1e6 + mean + 60.0, loss))),
+        (CallDelay, delay.map(|times| times.mean)),
+        (CallLoss, Some(loss * 100.0)),
+        (Upload, Some(view.goodput(&view.bulk(Direction::Up)))),
     ]
+}
+
+/// Delays, if there are any.
+fn some(times: Times) -> Option<Times> {
+    (times.n > 0).then_some(times)
 }
 
 fn browsing(view: &View<'_>) -> Sample {
     let load = |flow: &FlowResult| match &flow.outcome {
-        Outcome::Web { load_time, .. } => Some((PageLoad, Times::of(load_time).p50)),
+        Outcome::Web { load_time, .. } => {
+            Some((PageLoad, some(Times::of(load_time)).map(|times| times.p50)))
+        }
         _ => None,
     };
     let loads = view.flows("web").into_iter().filter_map(load);
-    loads.chain([(Download, view.goodput(&view.bulk(Direction::Down)))]).collect()
+    loads.chain([(Download, Some(view.goodput(&view.bulk(Direction::Down))))]).collect()
 }
 
 fn both_ways(view: &View<'_>) -> Sample {
-    let times = view.added_times("ping");
+    let times = some(view.added_times("ping"));
     vec![
-        (Added, times.mean),
-        (AddedP99, times.p99),
-        (Download, view.goodput(&view.bulk(Direction::Down))),
-        (Upload, view.goodput(&view.bulk(Direction::Up))),
+        (Added, times.map(|times| times.mean)),
+        (AddedP99, times.map(|times| times.p99)),
+        (Download, Some(view.goodput(&view.bulk(Direction::Down)))),
+        (Upload, Some(view.goodput(&view.bulk(Direction::Up)))),
     ]
 }
 
 fn sharing(view: &View<'_>) -> Sample {
     let one = view.goodput(&view.flows("one"));
     let total = view.goodput(&view.bulk(Direction::Down));
-    vec![(Share, one / total.max(1e-9) * 100.0)]
+    vec![(Share, (total > 0.0).then(|| one / total * 100.0))]
 }
 
 /// Number of runs.
@@ -194,24 +202,24 @@ pub fn compare(
     step: &(dyn Fn() + Sync),
 ) -> Result<Compared, ScenarioError> {
     let (down, up) = &question.line;
-    let (mut jobs, mut scenarios) = (Vec::new(), Vec::new());
+    let (mut simulations, mut scenarios) = (Vec::new(), Vec::new());
     let line = Line::of_words(up, down, &question.rtt);
     let file = File::new(Span::from_secs(40), line).warmup(Span::from_secs(10));
     for (n, workload) in WORKLOADS.iter().enumerate() {
         let scenario = Scenario::new(&(workload.add)(file.clone()), workload.name, &no_files)?;
         for (contender, words) in question.contenders.iter().enumerate() {
-            let simulation = scenario.simulation(Some(words))?;
-            jobs.extend(
-                (1..=u64::from(question.repetitions))
-                    .map(|seed| (n, contender, simulation.clone(), seed)),
-            );
+            simulations.push((n, contender, scenario.simulation(Some(words))?));
         }
         scenarios.push(scenario);
     }
+    // Seed by seed: what was stopped has compared all contenders.
+    let seeds = 1..=u64::from(question.repetitions);
+    let jobs: Vec<_> =
+        seeds.flat_map(|seed| simulations.iter().map(move |one| (one, seed))).collect();
     let samples: Result<Vec<Option<(Sample, Summary)>>, ScenarioError> = jobs
         .par_iter()
         .with_max_len(1)
-        .map(|(workload, _, simulation, seed)| {
+        .map(|((workload, _, simulation), seed)| {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
@@ -229,7 +237,7 @@ pub fn compare(
         runs: vec![Vec::new(); question.contenders.len()],
     };
     let mut cases: Vec<Case> = scenarios.iter().map(case).collect();
-    for ((workload, contender, ..), done) in jobs.iter().zip(samples) {
+    for (((workload, contender, _), _), done) in jobs.iter().zip(samples) {
         let Some((sample, summary)) = done else { continue };
         cases[*workload].runs[*contender].push(summary);
         let workload = WORKLOADS[*workload].name;
@@ -241,7 +249,7 @@ pub fn compare(
                 rows.push((row, vec![Vec::new(); question.contenders.len()]));
                 rows.len() - 1
             });
-            rows[at].1[*contender].push(value);
+            rows[at].1[*contender].extend(value);
         }
     }
     let finish = |(mut row, values): (Row, Vec<Vec<f64>>)| {
@@ -290,7 +298,10 @@ pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
             told(&worse)
         ));
     }
-    sentences.push(summary(names, &among_best, judged, told_apart));
+    let alone = |one: &Estimate| one.half_width.is_none();
+    let is_one_run = rows.iter().flat_map(|row| &row.values).flatten().any(alone);
+    let title = if is_one_run { "Verdict, chance not counted: one run each" } else { "Verdict" };
+    sentences.push(format!("{title}: {}", summary(names, &among_best, judged, told_apart)));
     sentences
 }
 
@@ -305,10 +316,10 @@ fn is_worse(row: &Row, one: Estimate, best: Estimate) -> bool {
 /// The last sentence.
 fn summary(names: &[String], among_best: &[usize], judged: usize, told_apart: usize) -> String {
     if judged == 0 {
-        return "Verdict: none; nothing was run for every contender.".into();
+        return "none; nothing was run for every contender.".into();
     }
     if told_apart == 0 {
-        return "Verdict: no difference that anybody would notice.".into();
+        return "no difference that anybody would notice.".into();
     }
     let most = among_best.iter().copied().max().unwrap_or(0);
     let with = |wanted: bool| {
@@ -320,13 +331,11 @@ fn summary(names: &[String], among_best: &[usize], judged: usize, told_apart: us
     let rest = with(false);
     match (first.as_slice(), rest.as_str()) {
         ([one], rest) => format!(
-            "Verdict: `{one}` on this line: with the best or as good in {most} of {judged} \
-             measures; {rest}."
+            "`{one}` on this line: with the best or as good in {most} of {judged} measures; {rest}."
         ),
-        (_, "") => format!("Verdict: a draw: each is better in some of {judged} measures."),
+        (_, "") => format!("a draw: each is better in some of {judged} measures."),
         (_, rest) => format!(
-            "Verdict: a draw of the first: with the best or as good in {judged} measures {}; \
-             {rest}.",
+            "a draw of the first: with the best or as good in {judged} measures {}; {rest}.",
             with(true)
         ),
     }
@@ -375,6 +384,43 @@ mod tests {
         assert!(last.starts_with("Verdict: `cake bandwidth {rate}` on this line"), "{said:?}");
         let said = go(&question(["fq_codel", "fq_codel"]));
         assert_eq!(said, ["Verdict: no difference that anybody would notice."]);
+    }
+
+    #[test]
+    fn what_never_arrived_has_no_delay() {
+        let starved = Question {
+            line: ("1kbit".into(), "1kbit".into()),
+            repetitions: 1,
+            ..question(["fq_codel", "cake"])
+        };
+        let compared = compare(&starved, &AtomicBool::new(false), &|| {}).expect("results");
+        let row = |measure| compared.rows.iter().find(|row| row.measure == measure);
+        let load = row(PageLoad).expect("a row");
+        assert!(load.values.iter().all(Option::is_none), "no page is loaded: {load:?}");
+        assert_eq!(row(CallQuality).expect("a row").values.iter().flatten().count(), 2);
+        let said = verdict(&compared.rows, &starved.contenders);
+        let last = said.last().expect("a verdict");
+        assert!(last.starts_with("Verdict, chance not counted: one run each: "), "{last}");
+    }
+
+    #[test]
+    fn a_comparison_that_is_stopped_has_compared_all_contenders() {
+        let stop = AtomicBool::new(false);
+        let asked = Question { repetitions: 10, ..question(["fq_codel", "pfifo limit 1000"]) };
+        let all = WORKLOADS.len() * asked.contenders.len();
+        let steps = std::sync::atomic::AtomicUsize::new(0);
+        let step = || {
+            if steps.fetch_add(1, Ordering::Relaxed) + 1 == all {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+        let compared = alone.install(|| compare(&asked, &stop, &step)).expect("results");
+        let runs = |row: &Row| row.values.iter().map(|value| value.map(|one| one.n)).collect();
+        for row in &compared.rows {
+            let runs: Vec<_> = runs(row);
+            assert_eq!(runs, [Some(1), Some(1)], "{}, {}", row.workload, row.measure);
+        }
     }
 
     #[test]

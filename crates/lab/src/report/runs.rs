@@ -265,6 +265,17 @@ fn rows(contender: &Contender<'_>) -> Vec<Row> {
     rows
 }
 
+/// Takes the last column out of a table for which there is no room, as lines to stand below it.
+fn remarks(rows: &mut [Vec<String>]) -> String {
+    let mut below = String::new();
+    for row in rows {
+        if let (Some(remark), Some(name)) = (row.pop().filter(|one| !one.is_empty()), row.first()) {
+            let _ = writeln!(below, "{name}: {remark}");
+        }
+    }
+    below
+}
+
 /// The runs as a table for a terminal of `width` columns.
 pub fn table(scenario: &Scenario, summaries: &[Summary], width: Option<u16>) -> String {
     let mut out = String::new();
@@ -283,7 +294,13 @@ pub fn table(scenario: &Scenario, summaries: &[Summary], width: Option<u16>) -> 
         if partial > 0 {
             let _ = writeln!(out, "PARTIAL: {partial} of {seeds} runs were stopped early");
         }
-        out += &super::text::table(&table_rows(&contender), 1..1 + COLUMNS.len(), width);
+        let mut rows = table_rows(&contender);
+        let below = match super::text::fits(&rows, width) {
+            true => String::new(),
+            false => remarks(&mut rows),
+        };
+        out += &super::text::table(&rows, 1..1 + COLUMNS.len(), width);
+        out += &below;
     }
     out
 }

@@ -58,7 +58,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let progress = Progress::new(compare::runs(&question) as u64);
     let done = compare::compare(&question, interrupt.flag(), &|| progress.advance(1));
     progress.done();
-    let done = done.map_err(|error| sim::explain(error, "simnel compare", String::new()))?;
+    let done = done.map_err(sim::refused)?;
     let (rows, names) = (&done.rows, &question.contenders);
     if args.json {
         json(rows, names, out).map_err(output_failed)?;

@@ -16,7 +16,7 @@ use simnel_scenario::{ScenarioError, Summary, STEPS};
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::progress::Progress;
-use super::{output_failed, place};
+use super::{misuse_with_help, output_failed, place};
 use crate::terminal::{self, printable_at};
 
 /// Simulate a home line: a table, and a report beside the scenario.
@@ -78,9 +78,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let watch = Watch { stop: interrupt.flag(), step: &|| progress.advance(1) };
     let finished = scenario::run(&scenario, &plan, &watch);
     progress.done();
-    let finished = finished.map_err(|error| {
-        let words = args.qdisc.join(" ");
-        explain(error, "--qdisc", words)
+    let finished = finished.map_err(|error| match args.qdisc.is_empty() {
+        true => explain(error, "", String::new()),
+        false => refused(error),
     })?;
 
     let summaries: Vec<Summary> = finished.iter().map(|run| Summary::new(&scenario, run)).collect();
@@ -139,6 +139,11 @@ impl miette::Diagnostic for Wrong {
 /// True if `report` is about a scenario that makes no sense.
 pub fn is_wrong(report: &miette::Report) -> bool {
     report.is::<Wrong>()
+}
+
+/// The error that words of the command line are no scenario.
+pub fn refused(error: ScenarioError) -> miette::Report {
+    misuse_with_help(error.what, format!("expected {}", error.expected))
 }
 
 /// The error with the place that it is about. A file that cannot be read has no text.

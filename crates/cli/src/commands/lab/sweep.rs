@@ -11,7 +11,7 @@ use simnel_lab::report::sweep as swept;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::progress::Progress;
-use super::{output_failed, place};
+use super::{misuse_with_help, output_failed, place};
 use crate::terminal;
 
 /// Simulate a scenario over many settings.
@@ -68,6 +68,10 @@ fn report(error: SweepError) -> miette::Report {
     miette!(help = error.fix.clone(), "{}", error.what)
 }
 
+fn refused(error: SweepError) -> miette::Report {
+    misuse_with_help(error.what, error.fix)
+}
+
 /// Sweeps, or merges.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let Some(file) = &args.file else { return merge(args, out) };
@@ -75,11 +79,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         .map_err(|error| miette!(help = "a scenario file", "{}: {error}", file.display()))?;
     let mut axes = Vec::new();
     for over in &args.over {
-        axes.extend(Axis::parse_all(over).map_err(report)?);
+        axes.extend(Axis::parse_all(over).map_err(refused)?);
     }
     let name = file.file_stem().map_or("scenario".into(), |stem| stem.to_string_lossy());
     let directory = file.parent().unwrap_or(Path::new(""));
-    let sweep = Sweep::new(&name, &text, directory, axes, args.repetitions).map_err(report)?;
+    let sweep = Sweep::new(&name, &text, directory, axes, args.repetitions).map_err(refused)?;
     let (i, n) = args.shard.unwrap_or((1, 1));
     let journal = args.output.clone().unwrap_or_else(|| match args.shard {
         None => PathBuf::from(format!("{name}.sweep.jsonl")),

@@ -137,13 +137,16 @@ impl Judgement {
     }
 }
 
-/// How often each judgement was given: "holds 9, no witness 2".
+/// How often each judgement was given: "9 hold, 2 no witness".
 pub fn counts(judgements: impl Iterator<Item = Judgement>) -> String {
     let mut counts = BTreeMap::new();
     for judgement in judgements {
         *counts.entry(judgement).or_insert(0u32) += 1;
     }
-    let each = counts.iter().map(|(judgement, count)| format!("{count} {}", judgement.words()));
+    let each = counts.iter().map(|(judgement, count)| match (judgement, count) {
+        (Judgement::Holds, 2..) => format!("{count} hold"),
+        _ => format!("{count} {}", judgement.words()),
+    });
     each.collect::<Vec<_>>().join(", ")
 }
 

@@ -11,6 +11,7 @@ use miette::miette;
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::tc::units;
 use simnel_core::Rate;
+use simnel_gateway::words::check_own_rates;
 use simnel_lab::conformance::golden::{self, Link, Recording};
 use simnel_lab::conformance::replay::{
     check, classifier, drive, open, tally_of, write_binary, Events, Failure, Sink, Summary, Tally,
@@ -73,7 +74,7 @@ pub struct Args {
 
 fn rate(word: &str) -> Result<Rate, String> {
     match units::rate(word) {
-        Ok(rate) if rate.0 > 0 => Ok(rate),
+        Ok(rate) if rate.0 > 0 => check_own_rates(&format!("rate {word}")).map(|()| rate),
         _ => Err("expected a rate such as 20mbit".into()),
     }
 }
