@@ -246,7 +246,9 @@ export function chances(shares: Float64Array, width: number): SVGSVGElement {
         svg.append(element("text", { x: LEFT - 6, y: y(tick / 100) + 4, "text-anchor": "end" }, String(tick)));
     }
     for (const tick of ticks(last, Math.max(2, Math.floor(wide / 80)))) {
-        svg.append(element("text", { x: x(tick), y: top + height + 16, "text-anchor": "middle" }, String(tick)));
+        // The last one's text must not leave the drawing.
+        const at = tick === last ? { x: width, "text-anchor": "end" } : { x: x(tick), "text-anchor": "middle" };
+        svg.append(element("text", { ...at, y: top + height + 16 }, String(tick)));
     }
     const points = Array.from(shares, (share, n): [number, number] => [x(n), y(share)]);
     svg.append(element("path", { d: path(points), class: "line curve-0" }));

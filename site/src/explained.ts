@@ -270,7 +270,7 @@ export const EXPLAINED: Explained[] = [
         loads: [{ name: "flow", mbps: 10.6, most: 15, until_s: 4 }, { name: "burst of 40 packets", mbps: 0, most: 2, burst: 40 }],
         strips: [{ title: "Average queue", unit: "kB", of: [{ key: "average_kb" }] }, waiting, delay],
         moment: "none", chances: 120,
-        hint: "The second curve is measured on the code itself: so many of 3,000 arrivals were dropped while so many packets stood.",
+        hint: "The second curve is measured on the code itself: so many of 3,000 arrivals were dropped while so many packets stood. Spaced evenly, drops come nearly twice as often as the probability says: 18 of 100 at max for 0.1.",
         sources: [SOURCE.red, { what: "Floyd, Gummadi, Shenker: Adaptive RED, 2001" }, man("red")],
     },
     {

@@ -64,7 +64,8 @@ function show(main: HTMLElement, result: Result): () => void {
         answer,
         element("section", {}, element("p", { className: "legend" }, ...legend(names)), seen),
     );
-    const runs = cases.flatMap((each) => curves(each));
+    const [only] = cases;
+    const runs = only && cases.length === 1 ? curves(only) : [];
     const place = element("div", { id: "charts" });
     let charts: Charts | null = null;
     if (runs.some((each) => each.some((shown) => shown.curves.length > 0))) {
@@ -83,7 +84,7 @@ function show(main: HTMLElement, result: Result): () => void {
     }
     if (more.length > 0) {
         const list = element("ul", {}, ...more.map((sentence) => element("li", {}, sentence)));
-        all.append(element("p", {}, "What differs by more than chance, means with their 95 % interval:"), list);
+        all.append(element("p", {}, "Where one is better than another, in means of the runs:"), list);
     }
     all.append(element("p", { className: "small" },
         `Medians of the runs, with the least and the greatest. A dot is a run. In the words of tc: ${words.join("; ")}.`));

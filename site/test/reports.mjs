@@ -30,6 +30,7 @@ async function compare(page) {
     assert.doesNotMatch(await text("body"), /[`{}]/);
     assert.equal(await page.locator("main > section .plots figure").count(), 4, "a plot a workload");
     assert.equal(await page.locator(".legend").count(), 1);
+    assert.equal(await page.locator("#charts").count(), 0, "no curves that nobody could tell apart");
 }
 
 async function sim(page) {

@@ -174,4 +174,6 @@ fn a_comparison_ends_with_a_verdict_and_a_page() {
     assert_eq!(cases.len(), 4);
     let runs = |case: &serde_json::Value| case["runs"].as_array().map(|runs| runs.len());
     assert!(cases.iter().all(|case| runs(case) == Some(2)), "a list of runs a discipline");
+    let series = &cases[0]["runs"][0][0]["groups"][0]["series_mbps"];
+    assert_eq!(series, &serde_json::json!([]), "curves are of one scenario");
 }

@@ -7,7 +7,7 @@ use simnel_scenario::summary::{Application, Summary};
 use super::page;
 use crate::experiments::scenario::Case;
 
-/// Runs of a discipline whose series a page has; of further ones it has the figures.
+/// Runs of a discipline whose series the page of one scenario has; of others it has the figures.
 const WITH_SERIES: usize = 8;
 
 /// A result; `site/src/report.ts` reads it.
@@ -32,9 +32,11 @@ pub struct Result<'a> {
 impl Result<'_> {
     /// The page, in one file.
     pub fn page(mut self, title: &str) -> serde_json::Result<String> {
+        // The page has curves of one scenario only: of several they would be too many.
+        let with_series = if self.cases.len() == 1 { WITH_SERIES } else { 0 };
         for case in &mut self.cases {
             for (n, run) in case.runs.iter_mut().flat_map(|runs| runs.iter_mut().enumerate()) {
-                trim(run, n < WITH_SERIES);
+                trim(run, n < with_series);
             }
         }
         // No text of anybody ends the element.
