@@ -1,10 +1,11 @@
 //! COBALT by itself: the spacing of signals for every preset, marks instead of drops, BLUE's steps,
-//! and coming to rest (facts A.6; RFC 8289, section 4; Piece of CAKE, section III-D).
+//! and coming to rest (facts A.6; RFC 8289, section 5).
 
 use simnel_core::aqm::cobalt::{CobaltParams, CobaltState, CobaltVerdict};
 use simnel_core::packet::Flags;
 use simnel_core::random::Random;
 use simnel_core::rate::Arithmetic;
+use simnel_core::steps::Budget;
 use simnel_core::{Packet, Span, Time};
 
 /// Target and interval in microseconds of every `rtt` preset.
@@ -40,7 +41,7 @@ fn should_drop(
     if cobalt.passes(params, now.since(packet.enqueued), now, bulk_flows) {
         return CobaltVerdict::Pass;
     }
-    cobalt.decide(params, packet, now, bulk_flows, random)
+    cobalt.decide(params, packet, now, bulk_flows, random, &Budget::default())
 }
 
 /// A queue whose packets leave one `step` after another.

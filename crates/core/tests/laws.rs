@@ -11,6 +11,7 @@ use simnel_core::aqm::{inverse_sqrt, Verdict};
 use simnel_core::packet::Flags;
 use simnel_core::random::Random;
 use simnel_core::rate::Arithmetic;
+use simnel_core::steps::Budget;
 use simnel_core::{Packet, Span, Time};
 
 const TARGET: u64 = 2;
@@ -318,7 +319,7 @@ fn cobalt_decides_as_its_pseudo_code() {
             match random.below(40) {
                 0 => {
                     let awakened = ours.queue_full(&params, Time(now));
-                    assert_eq!(awakened, model.p_drop == 0 && ours.is_flooded());
+                    assert_eq!(awakened, model.p_drop == 0 && ours.is_unresponsive());
                     model.queue_full(now as i64);
                     seen[0] += 1;
                 }
@@ -341,7 +342,9 @@ fn cobalt_decides_as_its_pseudo_code() {
                     let mut short = ours;
                     let passes = short.passes(&params, waited, at, bulk_flows);
                     assert_eq!(passes, model.count == 0 && model.p_drop == 0 && !over);
-                    let verdict = ours.decide(&params, &mut packet, at, bulk_flows, &mut dice);
+                    let budget = Budget::default();
+                    let verdict =
+                        ours.decide(&params, &mut packet, at, bulk_flows, &mut dice, &budget);
                     if passes {
                         assert_eq!((verdict, short), (CobaltVerdict::Pass, ours), "step {step}");
                     }
@@ -357,7 +360,7 @@ fn cobalt_decides_as_its_pseudo_code() {
             assert_eq!(ours.spell(), (model.count, due), "step {step}");
             assert_eq!(ours.blue(), (model.p_drop, Time(model.blue_timer as u64)));
             let flooded = model.p_drop > 0;
-            assert_eq!((ours.is_flooded(), ours.is_unresponsive()), (flooded, flooded));
+            assert_eq!(ours.is_unresponsive(), flooded);
             let at_rest = !flooded && model.count == 0 && now as i64 >= model.drop_next;
             assert_eq!(ours.is_at_rest(Time(now)), at_rest, "step {step}");
             if step % 5_000 == 0 {
@@ -386,7 +389,7 @@ fn linux_cuts_cobalts_longest_intervals() {
         let (mut cobalt, mut random) = (CobaltState::NEW, Random::new(1));
         let mut decide = |cobalt: &mut CobaltState, now: u64| {
             let mut packet = packet(now - 100_000_000, 1514, 0);
-            cobalt.decide(&params, &mut packet, Time(now), 0, &mut random)
+            cobalt.decide(&params, &mut packet, Time(now), 0, &mut random, &Budget::default())
         };
         let start = 20_000_000_000;
         assert_eq!(decide(&mut cobalt, start), CobaltVerdict::Pass);

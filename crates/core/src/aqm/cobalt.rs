@@ -11,7 +11,8 @@
 //! [`CobaltState::decide`] if it does not; [`CobaltState::queue_empty`] when there was none to
 //! take, [`CobaltState::queue_full`] when a packet of this queue had to go for room.
 //!
-//! Work is bounded: after so many steps down of `count` as one call may do, the rest is computed.
+//! Work is bounded: each step down of `count` is one of the call's budget, and when that runs short
+//! the rest is computed at once.
 
 use super::inverse_sqrt;
 use crate::packet::Packet;
@@ -146,10 +147,11 @@ impl CobaltState {
         now: Time,
         bulk_flows: u32,
         random: &mut Random,
+        budget: &Budget,
     ) -> CobaltVerdict {
         let over_target = params.is_over_target(now.since(packet.enqueued), bulk_flows);
         let mut behind = now > self.drop_next;
-        let mut due = self.count > 0 && now >= self.drop_next;
+        let due = self.count > 0 && now >= self.drop_next;
         let mut verdict = CobaltVerdict::Pass;
 
         if over_target {
@@ -168,20 +170,9 @@ impl CobaltState {
             self.count = self.count.saturating_add(1);
             self.reschedule(params);
             behind = now > self.drop_next;
-        } else {
-            let budget = Budget::default();
-            while due {
-                behind = false;
-                budget.spend();
-                // Linux takes them all.
-                if budget.is_short() && params.arithmetic == Arithmetic::Exact {
-                    self.wind_down_to(params, now);
-                    break;
-                }
-                self.count -= 1;
-                self.reschedule(params);
-                due = self.count > 0 && now >= self.drop_next;
-            }
+        } else if due {
+            self.step_down(params, now, budget);
+            behind = false;
         }
 
         // BLUE draws for every packet, before Linux 7.3 also for one that is lost already.
@@ -197,6 +188,20 @@ impl CobaltState {
             self.drop_next = now;
         }
         verdict
+    }
+
+    /// Takes the steps down that are due by `now`, one by one while there is budget. Linux takes
+    /// all of them so, however many.
+    #[inline(never)]
+    fn step_down(&mut self, params: &CobaltParams, now: Time, budget: &Budget) {
+        let is_bounded = params.arithmetic == Arithmetic::Exact;
+        while self.count > 0 && now >= self.drop_next {
+            if is_bounded && !budget.spend_at_ease() {
+                return self.wind_down_to(params, now);
+            }
+            self.count -= 1;
+            self.reschedule(params);
+        }
     }
 
     /// Takes the steps down that are due by `now` all at once: a time t of steps of
@@ -222,11 +227,6 @@ impl CobaltState {
     /// BLUE's drop probability, Q0.32, and when it last changed.
     pub fn blue(&self) -> (u32, Time) {
         (self.p_drop, self.blue_timer)
-    }
-
-    /// True if BLUE is active.
-    pub fn is_flooded(&self) -> bool {
-        self.p_drop != 0
     }
 
     /// The buffer overflowed and this queue lost a packet. True if BLUE has thereby become active.
@@ -274,7 +274,7 @@ impl CobaltState {
         self.p_drop | self.count == 0 && now >= self.drop_next
     }
 
-    /// True while BLUE drops.
+    /// True while BLUE drops: flows here have not answered other signals.
     pub fn is_unresponsive(&self) -> bool {
         self.p_drop != 0
     }
@@ -326,7 +326,8 @@ mod tests {
                 let mut packet = Packet::new(0, 1514);
                 packet.enqueued = now;
                 crate::steps::take();
-                let verdict = cobalt.decide(&params, &mut packet, now, 0, &mut Random::new(1));
+                let (random, budget) = (&mut Random::new(1), Budget::default());
+                let verdict = cobalt.decide(&params, &mut packet, now, 0, random, &budget);
                 assert!(crate::steps::take() <= crate::steps::PER_LOOP.into());
                 assert_eq!(verdict, CobaltVerdict::Pass);
                 let off = steps.count.abs_diff(cobalt.count);
@@ -345,7 +346,8 @@ mod tests {
                 (packet.tos, packet.flags) = (ecn, Flags::IPV4);
                 let dropping =
                     CobaltState { count: 1, p_drop: 1, dropping: true, ..CobaltState::NEW };
-                dropping.clone().decide(&params, &mut packet, Time(1 << 40), 0, random)
+                let (now, budget) = (Time(1 << 40), Budget::default());
+                dropping.clone().decide(&params, &mut packet, now, 0, random, &budget)
             };
             let fresh = Random::new(1 << 40);
             let mut random = fresh;
@@ -369,7 +371,8 @@ mod tests {
         ] {
             let mut cobalt = CobaltState { p_drop, ..CobaltState::NEW };
             let (params, mut packet) = (CobaltParams::default(), Packet::new(0, 1514));
-            let decided = cobalt.decide(&params, &mut packet, Time(0), 0, &mut dice());
+            let budget = Budget::default();
+            let decided = cobalt.decide(&params, &mut packet, Time(0), 0, &mut dice(), &budget);
             assert_eq!(decided, verdict);
         }
     }
@@ -409,7 +412,8 @@ mod tests {
             let mut cobalt = late;
             let mut packet = Packet::new(0, 1514);
             (packet.tos, packet.flags) = (tos, Flags::IPV4);
-            let mut decide = |now| cobalt.decide(&params, &mut packet, now, 0, &mut Random::new(1));
+            let (random, budget) = (&mut Random::new(1), Budget::default());
+            let mut decide = |now| cobalt.decide(&params, &mut packet, now, 0, random, &budget);
             assert_eq!(decide(now), verdict);
             let (count, next) = cobalt.spell();
             // One that was dropped is none that was sent: Linux asks for the next packet at once.

@@ -16,6 +16,7 @@ use crate::qdisc::{
     too_small, Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
 };
 use crate::random::Random;
+use crate::steps::Budget;
 use crate::tc::units::{packet_count, shown_time};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::{Span, Time};
@@ -172,7 +173,9 @@ impl Aqm for Controlled {
     }
 
     fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Fate {
-        let decision = self.state.decide(&self.law, packet, now, 0, &mut self.random);
+        // Of one queue only the first packet of a call may have steps to catch up with.
+        let budget = Budget::default();
+        let decision = self.state.decide(&self.law, packet, now, 0, &mut self.random, &budget);
         self.stats.ecn_mark += u32::from(decision.is_marked());
         match decision {
             CobaltVerdict::Congested if left.packets > 0 => {

@@ -176,3 +176,42 @@ fn drops_are_paid_by_the_flow_that_lost() {
     let all = used[0] + dropped as u64;
     assert!(all.abs_diff(used[1]) <= 4, "{} sent and {dropped} lost beside {}", used[0], used[1]);
 }
+
+/// A flow that has had thousands of signals winds its count down when it comes back. If BLUE then
+/// takes its packet, the next flow has its turn, which has as much to wind down.
+#[test]
+fn many_flows_that_wind_down_in_one_call_share_its_work() {
+    const FLOWS: u32 = 16;
+    let ecn = |flow, len| with(packet(flow, len), |p| p.tos = 2);
+    let words = "besteffort flows rtt 1ms ingress bandwidth 1gbit memlimit 20mb";
+    let mut driver = Driver::new(words);
+    let full = driver.stats().memory_limit / packet(0, 100).truesize;
+    let mut number = 0;
+    let mut put_next = |driver: &mut Driver| {
+        driver.put(ecn(number % FLOWS, 100));
+        number += 1;
+    };
+    (1..full).for_each(|_| put_next(&mut driver));
+    let least_count = |driver: &Driver| {
+        let queue = |flow| driver.cake.class(driver.cake.queue_of(&packet(flow, 100))?);
+        (0..FLOWS).map(|flow| queue(flow).map_or(0, |queue| queue.count)).min()
+    };
+    while least_count(&driver) < Some(1_100) {
+        for _ in 0..1_000 {
+            driver.take();
+            put_next(&mut driver);
+        }
+    }
+    // An overflow raises BLUE's probability by 1/256: it is certain of each flow.
+    for _ in 0..FLOWS * 260 {
+        driver.wait(Span::from_micros(60));
+        put_next(&mut driver);
+    }
+    assert_eq!(driver.tin(0).unresponsive_flows, FLOWS as u16);
+    driver.take_all();
+    assert!(least_count(&driver) > Some(1_100), "{:?}", least_count(&driver));
+    driver.wait(Span::from_secs(10));
+    (0..FLOWS).for_each(|flow| driver.put_all(packet(flow, 1514), 2));
+    driver.take_all();
+    assert!(driver.drops(DropReason::Flood) >= u64::from(FLOWS));
+}

@@ -443,7 +443,7 @@ impl Tins {
         let from = flow.account.standing;
         recount(tin, flow, from, Standing::Idle, *rule, hosts);
         let cobalt = core::mem::replace(&mut flow.cobalt, CobaltState::NEW);
-        tin.counters.unresponsive -= u32::from(cobalt.is_flooded());
+        tin.counters.unresponsive -= u32::from(cobalt.is_unresponsive());
         let mut packets = core::mem::take(&mut flow.packets);
         let bytes = core::mem::take(&mut flow.backlog);
         let mut heir = None;

@@ -76,13 +76,11 @@ use crate::time::Time;
 
 /// ARP is served like network control: CS7.
 const ARP_DSCP: u8 = 56;
-/// Longest packet: the 512 KiB of Linux's largest super-packets.
-const MOST_BYTES: u32 = 1 << 19;
-
 /// So many packets stay in the first-level cache; where there are more, the next flow's is fetched.
 const NEAR_PACKETS: u32 = 256;
-/// Packets for which memory is reserved where more is taken as needed: 64 KiB. As much again for
-/// each tin that is not there, which would take more: Linux has always all eight.
+/// Packets for which memory is reserved where more is taken as needed: 64 KiB of descriptors, and
+/// as much for each of eight tins that the mode does not have. Linux's cake always allocates all
+/// eight, so that room is less than it spends.
 const RESERVED_PACKETS: u32 = 1024;
 
 /// The discipline.
@@ -214,7 +212,7 @@ impl Cake {
     #[inline(never)]
     fn admit_shortened(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         let mut shortened = *packet;
-        shortened.len = packet.len.clamp(1, MOST_BYTES);
+        shortened.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
         self.admit(&shortened, now, owner);
     }
 
@@ -484,7 +482,9 @@ impl Cake {
         let sojourn = now.since(enqueued);
         let bulk_flows = if ingress { tin.bulk_flows + elsewhere } else { 0 };
         if !flow.cobalt.passes(&tin.cobalt, sojourn, now, bulk_flows) {
-            let verdict = flow.cobalt.decide(&tin.cobalt, packet, now, bulk_flows, random);
+            let verdict = budget.lend(|budget| {
+                flow.cobalt.decide(&tin.cobalt, packet, now, bulk_flows, random, budget)
+            });
             // The last packet of a queue may be marked but is never dropped.
             if verdict.is_drop() && !flow.packets.is_empty() {
                 budget.spend();
@@ -608,7 +608,7 @@ fn charge_turn(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, del
 
 impl Qdisc for Cake {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        match packet.is_chargeable(MOST_BYTES) {
+        match packet.is_chargeable(ByteTime::MOST_BYTES) {
             true => self.admit(packet, now, owner),
             false => self.admit_shortened(packet, now, owner),
         }
