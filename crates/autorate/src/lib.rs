@@ -16,7 +16,7 @@
 //! their median is the line's delay. Where a far clock tells, the way back is told from the way
 //! there, and each direction has a delay of its own.
 //!
-//! **Rates** (`law.rs`): each direction is *rising*, *holding* at a capacity that it has found, or
+//! **Rates** (`law`): each direction is *rising*, *holding* at a capacity that it has found, or
 //! *draining* the queue that it has made elsewhere. Two things are known here that no script sees:
 //!
 //! * *Download.* While the line's own queue stands, it delivers at its capacity, and our queue runs

@@ -1,5 +1,5 @@
 //! The latest intervals of a direction: load, arrivals, delay, and how they fit together.
-//! It judges nothing by a rate that could be set; that is the law's part (`law.rs`).
+//! It judges nothing by a rate that could be set; that is the law's part (`mod.rs`).
 
 use simnel_core::{Rate, Span, Time};
 
