@@ -151,9 +151,8 @@ impl HashKey {
 }
 
 /// Another hash of a flow, from the one that packets carry: for disciplines that change the key of
-/// their hash now and then. Multiply-shift (Dietzfelbinger et al. 1997): two flows share a bucket
-/// of
-/// `n` under few of all keys.
+/// their hash now and then. Multiply-shift (Dietzfelbinger et al. 1997): two flows share one of `n`
+/// buckets under few of all keys.
 #[inline]
 pub fn rekeyed(flow: u64, key: [u64; 2]) -> u32 {
     ((flow ^ key[0]).wrapping_mul(key[1] | 1) >> 32) as u32

@@ -2,7 +2,8 @@
 //!
 //! Piece of CAKE, Algorithm 1, lines 1-8, as deployed (facts A.1): take off what precedes the
 //! network header (only if an overhead is configured), add the overhead, raise to the minimum, then
-//! round up to cells: ATM carries 48 bytes in 53; PTM adds one byte in each 64 (64b/65b).
+//! round up to cells: ATM carries 48 bytes in 53; PTM adds one byte for each 64 begun (64b/65b),
+//! where the paper has whole blocks of 65.
 
 use crate::packet::Packet;
 
@@ -14,7 +15,7 @@ pub enum Cells {
     None,
     /// 53-byte cells that carry 48.
     Atm,
-    /// 65 bytes for each 64, a partial block counting whole (VDSL2).
+    /// One byte more for each 64 begun (VDSL2).
     Ptm,
 }
 

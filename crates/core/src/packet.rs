@@ -185,8 +185,8 @@ impl Packet {
     }
 
     /// Memory that Linux spends on a frame of `len` bytes that came from a socket: buffers of 512,
-    /// 1024 or 2048 bytes, 336 of them headroom and trailer, plus 256 of bookkeeping (measured;
-    /// golden/README), whole pages above.
+    /// 1024 or 2048 bytes, 336 of them headroom and trailer, plus 256 of bookkeeping, whole pages
+    /// above (measured; conformance/golden/README.md).
     pub const fn typical_truesize(len: u32) -> u32 {
         if len > 1712 {
             return len.div_ceil(4096).saturating_mul(4096).saturating_add(256);
@@ -202,7 +202,7 @@ impl Packet {
     }
 
     /// The queue that its class names, from 1, among `queues` of the discipline `handle`: one whose
-    /// priority is such a class goes there, whatever its flow (`SO_PRIORITY`; facts D.5).
+    /// priority is such a class goes there, whatever its flow (`SO_PRIORITY`; facts D.2).
     #[inline]
     pub fn named_queue(&self, handle: u32, queues: u32) -> Option<u32> {
         let queue = self.minor_of(handle)?.checked_sub(1)?;

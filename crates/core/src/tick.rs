@@ -55,9 +55,7 @@ impl Tick {
         }
         Time(quotient_up(product(expiry - boot, NANOS), hz) as u64)
     }
-}
 
-impl Tick {
     /// `now` as a count of ticks has it: the last tick.
     #[inline]
     pub fn last(self, now: Time) -> Time {

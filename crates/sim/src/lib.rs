@@ -8,7 +8,6 @@
 //! leads to the bottleneck: discipline and line (`line`); from there through the pipe of the other
 //! host to the other endpoint. While it is under way it is a slot of the `pool`. Nothing allocates
 //! per packet, and only the head of each pipe has an event (`event`).
-
 //!
 //! A home's ping through two FIFOs of 10 Mbit/s, 25 ms to the other end and back:
 //!

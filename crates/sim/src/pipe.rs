@@ -3,9 +3,8 @@
 //! All packets take equally long, so they leave in the order in which they came: a ring holds what
 //! is under way and only its head has an event. Hosts at the same distance share a pipe; an access
 //! link with a rate is a pipe of its own, in which a packet first waits for those before it
-//! (netem's
-//! `rate`: serialisation behind the previous packet, then the delay). Jitter lengthens the way of
-//! single packets, never beyond order: nobody arrives before an earlier packet.
+//! (netem's `rate`: serialisation behind the previous packet, then the delay). Jitter lengthens the
+//! way of single packets, never beyond order: nobody arrives before an earlier packet.
 //!
 //! Invariant: due times in the ring never decrease.
 

@@ -181,6 +181,7 @@ pub const RULES: &[Rule] = &[
         caught: &[
             ("a.rs", concat!("// so it is (fac", "ts A.99)")),
             ("a.rs", concat!("fac", "ts D.1, B.7")),
+            ("a.rs", concat!("//! it rests. (Fac", "ts A.99.)")),
         ],
         allowed: &[
             ("a.rs", concat!("// as Linux (fac", "ts A.3, A.4; RFC 1)")),
@@ -301,7 +302,8 @@ fn untold_facts(source: &Source) -> Complaints {
             && word.len() > 2
     };
     let untold = |(number, line): (usize, &str)| {
-        let cited = line.split(concat!("fac", "ts ")).skip(1).flat_map(|text| {
+        // With or without a capital.
+        let cited = line.split(concat!("ac", "ts ")).skip(1).flat_map(|text| {
             let words = text.split([' ', ',']).filter(|word| !word.is_empty());
             words
                 .map(|word| word.trim_end_matches([';', '.', ')', ':', '`']))

@@ -138,7 +138,7 @@ enum Spell {
 
 /// Spells that begin within so many intervals of the last one resume it (RFC 8289, section 5).
 const RESUME_INTERVALS: u64 = 16;
-/// Linux since 7.3 drops so many packets in one call.
+/// Linux since 7.3 drops so many packets in one call at most (facts C.5).
 const MOST_DROPS: u16 = 256;
 /// Linux counts time for CoDel in 2^10 ns.
 const LINUX_SHIFT: u32 = 10;
@@ -247,7 +247,7 @@ impl CodelState {
         self.count = self.count.saturating_add(packets);
     }
 
-    /// Signals in the present or last spell, and when it began.
+    /// Signals in the present or last spell, and those with which it began.
     pub fn counts(&self) -> (u32, u32) {
         (self.count, self.lastcount)
     }

@@ -6,8 +6,9 @@
 //! (Reno, CUBIC) marked or dropped with its square, so that both get the same rate (section 2.1).
 //! Unlike PIE's, the steps need no tuning: the square makes the loop linear.
 //!
-//! Numbers are Linux's: a probability of one is 32 bits that are all set, weights are rounded down
-//! once more, and of a step more than 32 bits long only those count.
+//! Numbers are Linux's: a probability of one is 32 bits that are all set. A weight is kept rounded
+//! down to 2^-38 of that for each nanosecond, and shown rounded down once more. Of a step of more
+//! than 32 bits only the lower 32 count.
 
 use crate::time::Span;
 
@@ -42,7 +43,8 @@ pub struct Pi2Params {
 }
 
 impl Default for Pi2Params {
-    /// For a typical round trip of 15 ms and one of 100 ms at most; RFC 9332, appendix A.1.
+    /// For a typical round trip of 15 ms and one of 100 ms at most: RFC 9332, appendix A.1, but for
+    /// `tupdate`, which is 15 ms there and 16 in Linux.
     fn default() -> Pi2Params {
         Pi2Params {
             target: Span::from_millis(15),

@@ -23,7 +23,7 @@ pub use crate::qdisc::booked::Limit;
 /// Fate of a packet by an AQM's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing.
+    /// It goes on as it is.
     Pass,
     /// It goes on with CE: set already on departure, to be set by the queue on arrival.
     Marked,
@@ -100,8 +100,8 @@ pub trait Aqm: Sized + Send + 'static {
     fn is_at_rest(&self) -> bool {
         false
     }
-    /// `backlog` counts as queued now: a packet that was taken out is only looked at, or no more,
-    /// or settings change.
+    /// `backlog` counts as queued from now on: the parent has taken a packet out to look at it, or
+    /// sends it after that, or settings change.
     fn lends(&mut self, backlog: Backlog, now: Time) {
         let _ = (backlog, now);
     }

@@ -15,6 +15,8 @@
 
 use rotation::{Linked, Links};
 
+use crate::rate::ByteTime;
+
 pub mod active;
 pub mod drr;
 #[cfg(target_has_atomic = "64")]
@@ -27,9 +29,9 @@ mod sweep;
 pub mod ways;
 pub mod wheel;
 
-/// Longest packet that is paid for in full: the 512 KiB of Linux's largest super-packets. A length
-/// beyond that is a mistake of the packet's owner, and must not keep a scheduler busy for seconds.
-pub const MOST_BYTES: u32 = 1 << 19;
+/// Longest packet that is paid for in full. A length beyond that is a mistake of the packet's
+/// owner, and must not keep a scheduler busy for seconds.
+pub const MOST_BYTES: u32 = ByteTime::MOST_BYTES;
 
 /// Largest quantum that is paid in full, and most savings: their sum fits an `i32`.
 const MOST_QUANTUM: u32 = 1 << 30;

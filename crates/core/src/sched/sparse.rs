@@ -243,7 +243,7 @@ fn standing<F: Scheduled>(flows: &mut [F], flow: u32) -> Standing {
 
 impl Sparse<ActiveList> {
     /// The flow without a standing queue that is next, if there is one.
-    pub fn newest(&self) -> Option<u32> {
+    pub fn first_new(&self) -> Option<u32> {
         self.new.first()
     }
 }
@@ -357,9 +357,9 @@ mod tests {
     fn a_flow_stands_among_the_new_the_old_or_those_in_debt() {
         let mut flows = vec![Flow::default(); 2];
         let mut sparse: Sparse = Sparse::with_wheel(Memory::Reserved).unwrap();
-        assert!(sparse.is_empty() && sparse.newest().is_none());
+        assert!(sparse.is_empty() && sparse.first_new().is_none());
         sparse.activate(&mut flows, 1, 1000);
-        assert!(!sparse.is_empty() && sparse.newest() == Some(1));
+        assert!(!sparse.is_empty() && sparse.first_new() == Some(1));
         let choose = |sparse: &mut Sparse, flows: &mut [Flow], spent| {
             let budget = Budget::default();
             budget.spend_on(spent);
@@ -367,7 +367,7 @@ mod tests {
         };
         flows[1].account.charge(1000);
         assert_eq!(choose(&mut sparse, &mut flows, 0), Some(1));
-        assert!(!sparse.is_empty() && sparse.newest().is_none());
+        assert!(!sparse.is_empty() && sparse.first_new().is_none());
         assert_eq!(flows[1].account.deficit, 700);
         // Nothing left, and few steps: it waits for its next quantum in the wheel.
         flows[1].account.charge(700);
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(choose(&mut sparse, &mut flows, 2 * crate::steps::PER_LOOP - 1), None);
         assert!(!sparse.is_empty() && sparse.old.is_empty() && sparse.waits);
         sparse.clear();
-        assert!(sparse.is_empty() && sparse.newest().is_none());
+        assert!(sparse.is_empty() && sparse.first_new().is_none());
         assert_eq!(choose(&mut sparse, &mut flows, 0), None);
     }
 

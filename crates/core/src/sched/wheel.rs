@@ -7,9 +7,9 @@
 //!
 //! Five levels of 1,024 slots; a slot of level n covers 8^n rounds. Rounds are rounded up to a
 //! slot's, and paid for: a flow loses nothing by it. Slots must be many: flows that are due
-//! together are served together, and make the others wait. The 5,000 rounds that a packet of 1,000
-//! flows takes have 625 slots. Joining, and finding the next round with anything due, take constant
-//! time.
+//! together are served together, and make the others wait. With CAKE's least quantum of 300 bytes,
+//! and 1,000 flows of a host, a full packet takes 5,000 rounds: 625 slots of level 1. Joining, and
+//! finding the next round with anything due, take constant time.
 //!
 //! Caller's rule: [`Wheel::advance`] only when all that was due before has had its turn.
 

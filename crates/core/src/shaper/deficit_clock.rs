@@ -1,8 +1,9 @@
 //! CAKE's shaper: a virtual clock that each packet moves on by the time it takes at the set rate.
 //!
-//! Piece of CAKE, Algorithm 1, lines 9-17. Nothing may be sent while the clock is ahead of time. A
-//! clock that has fallen behind an idle queue is set to the present, so idling earns no burst; a
-//! clock behind a busy queue is left there, so a driver that wakes late catches up.
+//! Piece of CAKE, Algorithm 1, lines 9-17 (line 9 says "after" where "before" is meant). Nothing
+//! may be sent while the clock is ahead of time. A clock that has fallen behind an idle queue is
+//! set to the present, so idling earns no burst; a clock behind a busy queue is left there, so a
+//! driver that wakes late catches up.
 //!
 //! Behind the bottleneck (`ingress`) dropped packets are charged too. So that drops alone can never
 //! stop the line, a second, failsafe clock counts only what was delivered, at two thirds of the

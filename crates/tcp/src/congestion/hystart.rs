@@ -13,7 +13,7 @@ use super::Window;
 use crate::clock::Now;
 use crate::config::SlowStartExit;
 
-/// Window below which neither looks (Linux's `hystart_low_window`).
+/// Window below which neither looks (Linux's `hystart_low_window`; RFC 9406 has no such bound).
 const LOW_WINDOW: u32 = 16;
 /// Samples a round before its least counts (both).
 const MIN_SAMPLES: u32 = 8;

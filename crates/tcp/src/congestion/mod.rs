@@ -148,7 +148,7 @@ pub(crate) struct RateSample {
     pub delivered: Option<u32>,
     /// Length of the interval in µs.
     pub interval_us: u32,
-    /// Bytes delivered when the newest segment left.
+    /// Segments delivered when the newest of these left.
     pub prior_delivered: u32,
     /// Segments in flight before the acknowledgement.
     pub prior_in_flight: u32,

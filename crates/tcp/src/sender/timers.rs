@@ -2,7 +2,7 @@
 //!
 //! Whichever is due next supersedes the others, as in Linux: a tail loss probe replaces the
 //! retransmission timer, and whatever fires or is cancelled restores it with what is left of its
-//! time. (RFC 6298; RFC 8985, sections 7.2 and 7.3; RFC 9293, 3.8.6.1.)
+//! time. (RFC 6298; RFC 8985, sections 7.2, 7.3 and 8; RFC 9293, 3.8.6.1.)
 
 use simnel_core::time::Time;
 
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!((forced(501, false), forced(0, true)), (None, None));
     }
 
-    /// RFC 8985, section 6.3: the timer of the reordering window starts recovery, once.
+    /// RFC 8985, section 6.2, step 5: the timer of the reordering window starts recovery, once.
     #[test]
     fn the_reordering_timer_starts_recovery() {
         let fire = |phase, congestion, ms| {

@@ -2,7 +2,7 @@
 //! (RFC 8033; Pan et al. 2013).
 //!
 //! Every `tupdate` the probability moves by alpha * (delay - target) + beta * (delay - last delay),
-//! in smaller steps while it is small (the auto-tuning table of RFC 8033, section 5.2). Arrivals
+//! in smaller steps while it is small (the auto-tuning table of RFC 8033, section 4.2). Arrivals
 //! are dropped, or marked, with that probability; the sum of probabilities since the last drop
 //! keeps drops from clustering: none below a sum of 0.85, always from 8.5 on (section 5.4). A burst
 //! of 150 ms from idle is let through (section 4.4).
@@ -106,6 +106,7 @@ pub struct Law {
     beta: u64,
     /// Burst allowance that one update uses up; zero where departures do.
     burst_step: u64,
+    /// Probability up to which ECN-capable packets are marked.
     mark_up_to: u64,
     /// Bytes of backlog below which nothing is dropped.
     small_backlog: u64,
@@ -165,7 +166,7 @@ const ACCU_HIGH: u64 = MAX_PROB / 2 * 17;
 const DQ_THRESHOLD: u64 = 1 << 14;
 /// Scale of the departure rate, as a power of two.
 const RATE_SHIFT: u32 = 8;
-/// RFC 8033's and FreeBSD's guess of a packet's size: two of them do not make a queue.
+/// FreeBSD's value of RFC 8033's MEAN_PKTSIZE, in bytes: two of them do not make a queue.
 const MEAN_PACKET: u64 = 800;
 
 const fn units(span: Span) -> u64 {

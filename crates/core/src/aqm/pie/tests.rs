@@ -23,7 +23,7 @@ fn step(prob: u64) -> u64 {
 
 #[test]
 fn the_tuning_table_at_every_decade_and_its_bounds() {
-    // RFC 8033, section 5.2: below the bound the weights are divided by so much.
+    // RFC 8033, section 4.2: below the bound the weights are divided by so much.
     let full = step(MAX_PROB / 10);
     let expected = (MAX_PROB / UNITS_PER_SECOND * 2 / 16) * units(Span::from_millis(10));
     assert_eq!(full, expected);

@@ -2,8 +2,7 @@
 //!
 //! Each arrival moves an average of the queue: `avg += (queue - avg) * 2^-Wlog`. Below `min`
 //! nothing happens, from `max` on every packet is signalled to, and between them the chance rises
-//! to
-//! `max_p`, counted since the last signal so that signals come at even distances. After an idle
+//! to `max_p`, counted since the last signal so that signals come at even distances. After an idle
 //! time the average is what it would be had small packets passed: a table of shifts, computed as
 //! `tc` does, since the kernel has no logarithm. (Facts D.7.)
 //!

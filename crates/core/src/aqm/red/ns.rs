@@ -2,8 +2,7 @@
 //! delay. ns-2's of 2004 and later, which the CoDel paper compared with; ns-3's keeps its rules.
 //!
 //! Differences from Linux's: the queue is counted in packets. A *gentle* RED does not jump to one
-//! at
-//! `max`: the chance rises on, from max_p to 1 at twice `max` (Floyd 2000). A signal waits until
+//! at `max`: the chance rises on, from max_p to 1 at twice `max` (Floyd 2000). A signal waits until
 //! 1/p packets have passed and then becomes likely within the next 1/p (`wait`). The average of an
 //! idle queue falls as though packets of `mean` bytes had passed at the line's rate.
 //!

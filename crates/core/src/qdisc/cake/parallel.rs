@@ -230,7 +230,7 @@ impl Tins {
         for tin_index in 0..self.count() {
             let tin = self.tin(tin_index);
             active |= u32::from(tin.backlog > 0) << tin_index;
-            let first = tin.sparse.newest().and_then(|index| self.flows.get(index));
+            let first = tin.sparse.first_new().and_then(|index| self.flows.get(index));
             let is_new = first.is_some_and(|flow| flow.account.deficit > 0);
             sparse |= u32::from(is_new) << tin_index;
         }

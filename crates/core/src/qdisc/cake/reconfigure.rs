@@ -41,7 +41,7 @@ impl Cake {
         let was_unlimited = self.clock.is_unlimited();
         self.apply_params();
         if self.tins.count() < MAX_TINS {
-            // As in Linux, which goes through the tins that are none.
+            // As in Linux, where a change ends at a tin beyond the last: the first is next.
             self.current_tin_index = 0;
         }
         // Linux sends at once what the new rate would have let pass since the queue was last empty.

@@ -142,7 +142,9 @@ impl Tin {
         self.counters.unresponsive = 0;
     }
 
-    /// Charges `len` bytes sent at `now` to the tin's clock, which may save up at most one packet.
+    /// Charges `len` bytes sent at `now` to the tin's clock. It is ahead of time by one packet at
+    /// the most: what a tin borrows beyond its share is not held against it. One that lags, behind
+    /// higher tins, catches up.
     #[inline(always)]
     pub(super) fn advance_clock(&mut self, len: u32, now: Time) {
         let duration = self.byte_time.charge(len, &mut self.remainder);

@@ -18,7 +18,7 @@ use crate::sched::{Account, Scheduled};
 use crate::steps::{step, Budget};
 use crate::time::Time;
 
-/// Least and largest quantum in Linux, since 6.1.187 or so.
+/// Least and largest quantum in Linux 6.1.192, in bytes. Early releases of 6.1 had no bounds.
 const LINUX_QUANTA: (u32, u32) = (256, 1 << 20);
 
 /// The classes.

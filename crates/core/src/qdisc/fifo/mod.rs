@@ -57,19 +57,14 @@ impl Params {
 
     /// Packets that the FIFO can hold on `device`, whatever their sizes.
     pub fn max_packets(&self, device: &Device) -> u32 {
-        let limit = self.effective_limit(device);
-        let slots = match self.kind {
-            Kind::Bfifo => limit / BYTES_PER_SLOT + 1,
-            Kind::Pfifo | Kind::PfifoHeadDrop => limit,
-        };
-        slots.clamp(1, MAX_PACKETS)
+        self.bounds(device).packets.max(1)
     }
 
     /// Limit of the queue on `device`.
     fn bounds(&self, device: &Device) -> Limit {
         let limit = self.effective_limit(device);
         match self.kind {
-            Kind::Bfifo => Limit { packets: self.max_packets(device), bytes: limit.into() },
+            Kind::Bfifo => Limit::bytes(limit),
             Kind::Pfifo | Kind::PfifoHeadDrop => Limit::packets(limit),
         }
     }

@@ -1,7 +1,7 @@
 //! `htb`: a hierarchy of token buckets with disciplines below (man tc-htb; Devera 2002; facts D.8).
 //!
 //! Each class has a guaranteed rate and a ceil; what one does not use, others of the same parent
-//! may borrow, lower priorities first. `htb/tree.rs` decides whose turn it is; here are the
+//! may borrow, lower numbers of `prio` first. `htb/tree.rs` decides whose turn it is; here are the
 //! leaves' disciplines, classification and the books. `htb rate 20mbit burst 15k fq_codel` is one
 //! class, to which everything belongs.
 //!

@@ -6,8 +6,8 @@
 //! *feed* of its parent, which then counts as having packets of that priority. If neither, it waits
 //! for the time at which its buckets will let it. So what can be sent is always in a row: leaves in
 //! row 0 by their own right, an inner class in a higher row for whoever borrows from it. Lower
-//! levels are served first, then lower priorities; within a row or a feed, deficit round robin by
-//! `quantum`, in the order of class ids.
+//! levels are served first, then lower numbers of `prio`; within a row or a feed, deficit round
+//! robin by `quantum`, in the order of class ids.
 //!
 //! A packet is charged to its class and all above it: the rates of those below the lender are
 //! spared, the ceils of all pay.

@@ -521,7 +521,7 @@ impl Sender {
     }
 
     /// Without SACK the phase is held until something above its end is acknowledged, lest old
-    /// duplicates start another (RFC 6582, section 6).
+    /// duplicates start another (RFC 6582, section 3.2).
     fn holds_without_sack(&mut self) -> bool {
         if self.sack || self.window.una > self.recovery.high_seq {
             self.recovery.duplicates = 0;

@@ -297,7 +297,7 @@ fn frto_asks_with_new_data() {
     // All of it is acknowledged.
     let over = |sender: &mut Sender| sender.window.una = 11;
     assert_eq!(after(ADVANCED | DATA_ACKED, 0, over).2, Phase::Open);
-    // Without SACK only when more than that is (RFC 6582, section 6).
+    // Without SACK only when more than that is (RFC 6582, section 3.2).
     let held = |sender: &mut Sender| (sender.window.una, sender.sack) = (11, false);
     assert_eq!(after(ADVANCED | DATA_ACKED, 0, held).2, Phase::Loss);
 }
@@ -487,7 +487,7 @@ fn an_episode_begins_with_what_was_sent_again() {
     }
 }
 
-/// RFC 8985, section 6.3: while a segment is waited for, its timer stands for the timeout.
+/// RFC 8985, section 8: while a segment is waited for, its timer stands for the timeout.
 #[test]
 fn the_reordering_timer_is_not_set_anew_by_progress() {
     let identify = |waited_for: bool, resent: bool| {
