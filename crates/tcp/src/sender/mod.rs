@@ -109,6 +109,8 @@ pub(crate) struct Sender {
     used_since_ms: u32,
     /// Timestamp echoed by the last acknowledgement; zero if none.
     last_echo: u32,
+    /// When something was last delivered.
+    delivered_us: u32,
     /// Up to here a segment has carried PSH.
     pushed: u64,
     /// End of the last segment below the MSS (Minshall's rule for Nagle).
@@ -118,8 +120,8 @@ pub(crate) struct Sender {
     ticks: Ticks,
     sampler: Sampler,
     pub(crate) counters: Counters,
-    /// The idle time after the data sent then has had its effect.
-    restarted_ms: Option<u32>,
+    /// The idle time since data was last sent has had its effect.
+    restarted: bool,
     /// Smoothed RTT of earlier connections on the path, in 1/8 µs; zero if unknown.
     known_rtt8_us: u32,
 }
@@ -212,6 +214,7 @@ impl Sender {
             peer_edge: 0,
             peer_window: 0,
             peer_window_max: 0,
+            delivered_us: 0,
             pushed: 0,
             window_seq: 0,
             small_end: 0,
@@ -226,7 +229,7 @@ impl Sender {
             usage_end: 0,
             used: 0,
             used_since_ms: 0,
-            restarted_ms: None,
+            restarted: false,
             known_rtt8_us: 0,
             ecn: false,
             queue_cwr: false,

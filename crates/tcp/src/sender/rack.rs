@@ -155,7 +155,7 @@ impl Sender {
         let mut id = self.board.oldest_original;
         while self.board.holds(id) {
             let record = *self.board.get(id);
-            if !record.has(skip) {
+            if !record.has(skip) && !record.judged {
                 let rack = &self.rack;
                 if !Rack::sent_after(rack.sent_us, rack.end, record.sent_us, record.end()) {
                     break;
@@ -164,7 +164,7 @@ impl Sender {
                 if remaining > 0 {
                     wait_us = wait_us.max(remaining as u32);
                 } else {
-                    self.mark_lost(id);
+                    self.judge_lost(id);
                 }
             }
             id = id.wrapping_add(1);
@@ -196,7 +196,7 @@ impl Sender {
                     at += 1;
                     continue;
                 }
-                self.mark_lost(id);
+                self.judge_lost(id);
             }
             if at == 0 {
                 self.board.resent.pop_front();
@@ -205,6 +205,13 @@ impl Sender {
             }
         }
         wait_us
+    }
+
+    /// RACK's verdict on a segment. If it is taken back, nothing but the timeout or an
+    /// acknowledgement tells of the segment any more, until it is sent again (Linux).
+    fn judge_lost(&mut self, id: u32) {
+        self.board.get_mut(id).judged = true;
+        self.mark_lost(id);
     }
 
     /// Takes a segment for lost and counts it.
@@ -376,6 +383,33 @@ mod tests {
         assert!(sender.duplicates_prove_loss());
         assert!(sender.may_still_arrive(sender.board.get(8), &at(48_999)));
         assert!(!sender.may_still_arrive(sender.board.get(8), &at(49_000)));
+    }
+
+    /// Linux's `tcp_rack_detect_loss` takes what is lost off its list: once a reduction is taken
+    /// back, that is not judged again before it is sent again; what a timeout took for lost is.
+    #[test]
+    fn a_verdict_that_was_taken_back_is_not_repeated() {
+        for (by_timeout, left) in [(false, std::vec![]), (true, std::vec![0, 1, 2, 3, 4, 5])] {
+            let mut sender = sender();
+            sender.window.phase = Phase::Recovery;
+            if by_timeout {
+                (0..6).for_each(|id| sender.mark_lost(id));
+            }
+            let seventh = *sender.board.get(6);
+            sender.rack.advance(&seventh, 40_000, &at(47_000));
+            assert_eq!(sender.mark_overdue(&at(100_000)), 0);
+            assert_eq!(lost(&sender), [0, 1, 2, 3, 4, 5]);
+            sender.board.unmark_all_lost();
+            assert!(lost(&sender).is_empty());
+            assert_eq!(sender.mark_overdue(&at(100_000)), 0);
+            assert_eq!(lost(&sender), left);
+        }
+        let mut sender = sender();
+        sender.board.get_mut(3).judged = true;
+        sender.board.note_resent(3, 57_000, true);
+        sender.rack.advance(&record(1_001, 60_000, 0), 40_000, &at(108_000));
+        sender.mark_overdue(&at(120_000));
+        assert_eq!(lost(&sender).len(), 10);
     }
 
     /// RFC 8985, section 7.3: a probe is a repetition, judged by when it was sent; what left before

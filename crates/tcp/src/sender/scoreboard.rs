@@ -45,8 +45,8 @@ pub(crate) struct Record {
     pub len: u16,
     /// Bits of [`flag`].
     pub flags: u8,
-    /// Times that it was sent again.
-    pub resends: u8,
+    /// RACK has judged it lost since it was last sent, and does not look at it again.
+    pub judged: bool,
 }
 
 const _: () = assert!(core::mem::size_of::<Record>() == 16);
@@ -339,7 +339,7 @@ impl Scoreboard {
     pub(crate) fn note_resent(&mut self, id: Id, now_us: u32, counted: bool) {
         let record = self.get_mut(id);
         record.sent_us = now_us;
-        record.resends = record.resends.saturating_add(1);
+        record.judged = false;
         record.flags |= flag::EVER_RESENT;
         if counted && !record.has(flag::RESENT) {
             record.flags |= flag::RESENT;
@@ -490,7 +490,7 @@ mod tests {
                         record.flags |= flag::RESENT | flag::EVER_RESENT;
                         let ours = pair.board.get(id);
                         assert_eq!(ours.sent_us, us);
-                        assert!(ours.resends > 0);
+                        assert!(!ours.judged);
                         assert_eq!(pair.board.resent.back(), Some(&(id, us)));
                     }
                 }

@@ -184,6 +184,9 @@ impl Sender {
         }
 
         let delivered = self.window.delivered.wrapping_sub(prior_delivered);
+        if delivered > 0 {
+            self.delivered_us = now.us;
+        }
         if echo {
             self.window.delivered_ce += delivered;
         }
@@ -474,6 +477,7 @@ impl Sender {
             let single = ack.acked == 1
                 && prior_sacked == 0
                 && ack_seq - una < u64::from(self.window.mss)
+                && !before(first, self.delivered_us)
                 && !ack.has(fact::ALERT | fact::SYN_ACKED);
             if single {
                 ack.facts |= fact::MAYBE_DELAYED;

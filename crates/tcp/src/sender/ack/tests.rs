@@ -289,6 +289,14 @@ fn the_ack_of_a_short_segment_may_have_been_delayed() {
         sender.take_cumulative(ack_seq, 0, prior_sacked, &mut ack, &Now::default());
         assert_eq!(ack.has(fact::MAYBE_DELAYED), delayed, "{ack_seq} {mss} {facts}");
     }
+    // Not if something was delivered since it left: then the receiver had no reason to wait.
+    for (sent_us, delivered_us, delayed) in [(700, 700, true), (699, 700, false)] {
+        let (mut sender, mut ack) = (sender(), nothing());
+        sender.delivered_us = delivered_us;
+        sender.board.get_mut(0).sent_us = sent_us;
+        sender.take_cumulative(101, 0, 0, &mut ack, &Now::new(Time(900_000)));
+        assert_eq!(ack.has(fact::MAYBE_DELAYED), delayed && sender.window.mss > 100);
+    }
 }
 
 /// Linux's `tcp_update_rtt_min`: a delayed ACK does not take the place of a minimum that has

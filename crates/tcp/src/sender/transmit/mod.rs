@@ -131,6 +131,10 @@ impl Sender {
     fn force_probe(&mut self, now: &Now) -> Option<Outgoing> {
         let len = self.written().min(u64::from(self.window.mss)) as u32;
         if len > 0 && self.window.nxt + u64::from(len) <= self.peer_edge {
+            if self.window.paced && self.pacer.must_wait(now.time) {
+                self.rearm_rto(now);
+                return None;
+            }
             let outgoing = self.send_segment(len, now);
             self.probe_sent(false, now);
             return Some(outgoing);
@@ -302,7 +306,7 @@ impl Sender {
             flags |= flag::APP_LIMITED;
         }
         let sequence_len = (len + u32::from(fin)) as u16;
-        let record = Record { seq, sent_us: now.us, len: sequence_len, flags, resends: 0 };
+        let record = Record { seq, sent_us: now.us, len: sequence_len, flags, judged: false };
         let first = self.board.is_empty();
         let id = self.board.push(record);
         self.board.set_departure(id, departure);
@@ -334,6 +338,7 @@ impl Sender {
             self.tell(Event::SendStart, now);
         }
         self.window.last_sent_ms = now.ms;
+        self.restarted = false;
     }
 
     #[inline]
@@ -423,12 +428,12 @@ impl Sender {
             || self.control.takes_over()
             || self.counters.data_segments == 0
             || idle_ms as i32 <= rto_ms as i32
-            || self.restarted_ms == Some(self.window.last_sent_ms)
+            || self.restarted
         {
             return;
         }
         // Each idle time counts once.
-        self.restarted_ms = Some(self.window.last_sent_ms);
+        self.restarted = true;
         self.tell(Event::IdleRestart, now);
         self.window.ssthresh = self.current_ssthresh();
         let floor = self.window.initial.min(self.window.cwnd);

@@ -38,8 +38,7 @@ fn an_idle_time_halves_the_window_for_each_timeout() {
     assert_eq!(after_idle(9_000, |sender| sender.window.initial = 200), 100);
     assert_eq!(after_idle(9_000, |sender| sender.settings.slow_start_after_idle = false), 100);
     assert_eq!(after_idle(9_000, |sender| sender.counters.data_segments = 0), 100);
-    assert_eq!(after_idle(9_000, |sender| sender.restarted_ms = Some(5_000)), 100);
-    assert_eq!(after_idle(9_000, |sender| sender.restarted_ms = Some(4_000)), 10);
+    assert_eq!(after_idle(9_000, |sender| sender.restarted = true), 100);
     let bbr = Config { congestion: CongestionControl::Bbr, ..Config::default() };
     let own = |sender: &mut Sender| {
         sender.control = crate::congestion::Controller::new(&bbr);
@@ -347,6 +346,21 @@ fn a_tail_loss_probe_is_new_data_if_possible() {
     }
 }
 
+/// Linux's `tcp_send_loss_probe`: new data waits for the pacer, and the timeout takes over; what is
+/// sent again does not wait.
+#[test]
+fn a_paced_probe_of_new_data_waits() {
+    for (edge, write_end, sent) in [(9_000, 9_000, false), (9_000, 6_001, true)] {
+        let mut sender = sending_by(CongestionControl::Bbr);
+        (sender.peer_edge, sender.write_end) = (edge, write_end);
+        sender.pacer.after_sending(1_000, 10, 1_000, Time(7_000_000));
+        let probe = sender.force(Forced::Probe, &Now::new(Time(7_000_001)));
+        assert_eq!(probe.is_some(), sent);
+        assert_eq!(sender.recovery.probe_end, if sent { 6_001 } else { 0 });
+        assert_eq!(sender.timers.kind, super::super::timers::Kind::Rto);
+    }
+}
+
 /// Linux's `forced_push`: whenever more than half the largest window has left without.
 #[test]
 fn half_a_window_is_pushed() {
@@ -418,8 +432,10 @@ fn a_repetition_ends_an_idle_time() {
             let fin = Record { len, flags: flag::FIN | flag::LOST, ..*sender.board.get(0) };
             *sender.board.get_mut(0) = fin;
         }
+        sender.restarted = true;
         sender.send_again(0, true, &Now::new(Time(9_000_000)));
         assert_eq!((sender.window.app_limited, sender.window.last_sent_ms), (app_limited, sent_ms));
+        assert_eq!(sender.restarted, sent_ms == 0);
     }
 }
 
