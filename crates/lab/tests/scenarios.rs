@@ -51,6 +51,26 @@ fn what_cannot_be_simulated_is_refused_by_its_key() {
     }
 }
 
+/// A page that is never loaded takes no time at all, rather than none.
+#[test]
+fn what_never_arrived_is_told_without_times() {
+    let remarks = |rate: &str| {
+        let text = format!(
+            "duration = \"20s\"\n[line]\nup = \"{rate}\"\ndown = \"{rate}\"\n\
+             [[traffic]]\nkind = \"web\"\nrate = 1.0\n[[traffic]]\nkind = \"bulk\"\n\
+             size = \"1mb\"\n[[traffic]]\nkind = \"iot\"\n"
+        );
+        let scenario = Scenario::parse(&text, "starved", &no_files).expect("a scenario");
+        let finished = scenario.simulation(None).and_then(|one| one.finish(1)).expect("a run");
+        runs::table(&scenario, &[Summary::new(&scenario, &finished)], None)
+    };
+    let starved = remarks("1kbit");
+    assert!(starved.contains("0 pages\n") && starved.contains("0 done\n"), "{starved}");
+    let fed = remarks("20mbit");
+    assert!(fed.contains(" ms (p95 ") && fed.contains("1 done in "), "{fed}");
+    assert!(fed.contains("messages take "), "{fed}");
+}
+
 #[test]
 fn every_scenario_runs_twice_the_same_and_is_reported() {
     for path in scenarios() {

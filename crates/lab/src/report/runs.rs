@@ -88,8 +88,13 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
     let Some(application) = first.and_then(|group| group.application.as_ref()) else {
         return String::new();
     };
-    let mean = |of: &dyn Fn(&Application) -> Option<f64>| {
-        contender.mean_of_group(group, |g| g.application.as_ref().and_then(of)).unwrap_or(0.0)
+    let known = |of: &dyn Fn(&Application) -> Option<f64>| {
+        contender.mean_of_group(group, |g| g.application.as_ref().and_then(of))
+    };
+    let mean = |of: &dyn Fn(&Application) -> Option<f64>| known(of).unwrap_or(0.0);
+    // Times of those runs that have any.
+    let time = |of: &dyn Fn(&Application) -> Option<Times>, which: fn(Times) -> f64| {
+        known(&|a| of(a).filter(|times| times.n > 0).map(which))
     };
     match application {
         Application::Transfers { .. } => {
@@ -97,11 +102,13 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
                 Application::Transfers { finished, .. } => Some(*finished as f64),
                 _ => None,
             });
-            let time = mean(&|a| match a {
-                Application::Transfers { completion_ms, .. } => Some(completion_ms.mean / 1e3),
+            let of = |a: &Application| match a {
+                Application::Transfers { completion_ms, .. } => Some(*completion_ms),
                 _ => None,
-            });
-            format!("{} done in {time:.2} s", count(finished))
+            };
+            let took = time(&of, |times| times.mean / 1e3);
+            let took = took.map(|took| format!(" in {took:.2} s")).unwrap_or_default();
+            format!("{} done{took}", count(finished))
         }
         Application::Ping { .. } => {
             let lost = mean(&|a| match a {
@@ -136,15 +143,13 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
                 Application::Web { pages, .. } => Some(*pages as f64),
                 _ => None,
             });
-            let load = mean(&|a| match a {
-                Application::Web { load_ms, .. } => Some(load_ms.p50),
+            let of = |a: &Application| match a {
+                Application::Web { load_ms, .. } => Some(*load_ms),
                 _ => None,
-            });
-            let slow = mean(&|a| match a {
-                Application::Web { load_ms, .. } => Some(load_ms.p95),
-                _ => None,
-            });
-            format!("{pages:.0} pages, {load:.0} ms (p95 {slow:.0})")
+            };
+            let load = time(&of, |times| times.p50).zip(time(&of, |times| times.p95));
+            let load = load.map(|(load, slow)| format!(", {load:.0} ms (p95 {slow:.0})"));
+            format!("{pages:.0} pages{}", load.unwrap_or_default())
         }
         Application::Dash { .. } => {
             let chosen = mean(&|a| match a {
@@ -162,26 +167,27 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
             format!("{chosen:.2} Mbit/s chosen, {} stalls ({stalled:.1} s)", count(stalls))
         }
         Application::Messages { .. } => {
-            let latency = mean(&|a| match a {
-                Application::Messages { latency_ms, .. } => Some(latency_ms.p50),
+            let of = |a: &Application| match a {
+                Application::Messages { latency_ms, .. } => Some(*latency_ms),
                 _ => None,
-            });
-            let slow = mean(&|a| match a {
-                Application::Messages { latency_ms, .. } => Some(latency_ms.p99),
-                _ => None,
-            });
-            format!("messages take {latency:.0} ms (p99 {slow:.0})")
+            };
+            match time(&of, |times| times.p50).zip(time(&of, |times| times.p99)) {
+                Some((latency, slow)) => format!("messages take {latency:.0} ms (p99 {slow:.0})"),
+                None => "no message arrived".into(),
+            }
         }
         Application::Bursts { .. } => {
             let completed = mean(&|a| match a {
                 Application::Bursts { completed, .. } => Some(*completed as f64),
                 _ => None,
             });
-            let time = mean(&|a| match a {
-                Application::Bursts { completion_ms, .. } => Some(completion_ms.mean / 1e3),
+            let of = |a: &Application| match a {
+                Application::Bursts { completion_ms, .. } => Some(*completion_ms),
                 _ => None,
-            });
-            format!("{} transfers, {time:.2} s each", count(completed))
+            };
+            let took = time(&of, |times| times.mean / 1e3);
+            let took = took.map(|took| format!(", {took:.2} s each")).unwrap_or_default();
+            format!("{} transfers{took}", count(completed))
         }
     }
 }

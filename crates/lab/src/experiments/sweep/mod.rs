@@ -375,7 +375,8 @@ pub fn table(journal: &Path) -> Result<Table, SweepError> {
 }
 
 /// The numbers of a summary by their path, `groups.ping EF.application.added_ms.p99`; time series
-/// and single flows are left out, entries of lists go by their name or direction.
+/// and single flows are left out, so are times of what never arrived; entries of lists go by their
+/// name or direction.
 pub fn measures(summary: &Summary) -> BTreeMap<String, f64> {
     let mut out = BTreeMap::new();
     let value = serde_json::to_value(summary).unwrap_or_default();
@@ -395,7 +396,10 @@ fn collect(path: &str, value: &serde_json::Value, out: &mut BTreeMap<String, f64
             out.extend(number.as_f64().map(|number| (path.to_string(), number)));
         }
         serde_json::Value::Object(map) => {
-            map.iter().for_each(|(key, value)| collect(&format!("{path}.{key}"), value, out));
+            // Times of nothing are none, and not zero: the best that could be.
+            let is_empty = map.get("n").is_some_and(|n| *n == 0);
+            let known = map.iter().filter(|(key, _)| !is_empty || *key == "n");
+            known.for_each(|(key, value)| collect(&format!("{path}.{key}"), value, out));
         }
         _ => {}
     }

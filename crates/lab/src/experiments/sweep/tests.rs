@@ -142,6 +142,20 @@ fn a_table_has_a_row_a_run() {
 }
 
 #[test]
+fn what_never_arrived_has_a_count_and_no_times() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let journal = directory.path().join("journal");
+    go(&sweep("rtt=10s|10ms", 1), &journal, (0, 1));
+    let results = results(&journal).expect("results");
+    let of = |n: usize, name: &str| {
+        let name = format!("groups.ping.application.added_ms.{name}");
+        results[n].values.get(&name).map(|value| value.mean)
+    };
+    assert_eq!((of(0, "n"), of(0, "p99"), of(0, "mean")), (Some(0.0), None, None));
+    assert!(of(1, "n") > Some(0.0) && of(1, "p99").is_some());
+}
+
+#[test]
 fn a_journal_of_another_sweep_is_left_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let journal = directory.path().join("journal");
