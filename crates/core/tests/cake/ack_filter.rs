@@ -183,6 +183,7 @@ fn connections_and_super_packets_are_kept_apart() {
     }
     // None stands directly before the next one of its connection, so one of each waits.
     assert_eq!(driver.lost(), [1, 2]);
+    assert_eq!(driver.tin(0).dropped_bytes, 200);
     let mut long = packet(1, 3_000);
     (long.gso_size, long.gso_segs, long.header_len) = (1_448, 2, 66);
     let mut driver = Driver::new("besteffort ack-filter-aggressive no-split-gso");

@@ -141,6 +141,7 @@ fn statistics_of_parallel_queues_are_joined() {
         sent_bytes: (n * 1_000).into(),
         sent_packets: (n * 3).into(),
         backlog_bytes: (n * 50).into(),
+        dropped_bytes: (n * 9).into(),
         peak_delay: Span(u64::from(n) * 70),
         avg_delay: Span(u64::from(n) * 7),
         base_delay: Span(u64::from(n)),
@@ -200,6 +201,23 @@ fn overruns_are_shown_where_there_are_any() {
         assert_eq!(json.contains(r#""memory_overruns":7,"#), overruns == 7, "{json}");
         assert!(overruns == 7 || !(text + &json).contains("overruns"));
     }
+}
+
+/// Too much for the memory, then a queue that stands: each drop is of bytes that came in.
+#[test]
+fn what_tins_let_go_is_what_was_sent() {
+    let mut driver = Driver::new("diffserv4 bandwidth 8mbit memlimit 230400b");
+    for n in 0..400 {
+        driver.put(with(packet(n % 7, 600 + n), |p| p.tos = [0, 8, 34, 46][n as usize % 4] << 2));
+    }
+    for _ in 0..600 {
+        driver.wait(Span::from_millis(1));
+        driver.take_now();
+        let stats = driver.stats();
+        let let_go: u64 = stats.tins.iter().map(TinStats::released_bytes).sum();
+        assert_eq!(let_go, driver.cake.snapshot().totals.sent_bytes);
+    }
+    assert!(driver.drops(DropReason::Overlimit) > 10 && driver.drops(DropReason::Congested) > 1);
 }
 
 /// Books of tins and packets agree whatever becomes of these.

@@ -86,6 +86,7 @@ fn tin(tin: &Value) -> cake::TinStats {
         sent_bytes: n("sent_bytes"),
         sent_packets: n("sent_packets"),
         backlog_bytes: n("backlog_bytes"),
+        dropped_bytes: 0,
         target: Span::from_micros(n("target_us")),
         interval: Span::from_micros(n("interval_us")),
         peak_delay: Span::from_micros(n("peak_delay_us")),

@@ -190,7 +190,7 @@ pub struct Delay {
 pub struct TierView {
     /// Its name.
     pub name: String,
-    /// Bits that came in a second.
+    /// Bits sent a second since the look before.
     pub rate_bps: u64,
     /// Bytes queued.
     pub backlog_bytes: u64,
@@ -516,7 +516,7 @@ fn tiers(entry: &Entry, old: &Entry, ns: u64) -> Vec<TierView> {
         let (tin, old) = (&stats.tins[index], &past.tins[index]);
         TierView {
             name: if count == 1 { "all".to_owned() } else { tier_name(count, index) },
-            rate_bps: per_second(tin.sent_bytes, old.sent_bytes, ns).saturating_mul(8),
+            rate_bps: per_second(tin.released_bytes(), old.released_bytes(), ns).saturating_mul(8),
             backlog_bytes: tin.backlog_bytes,
             drops: u64::from(tin.drops),
             marks: u64::from(tin.ecn_mark),

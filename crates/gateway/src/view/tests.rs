@@ -105,6 +105,23 @@ fn a_flow_that_came_again_counts_from_zero() {
 }
 
 #[test]
+fn tiers_rates_are_of_what_left_them() {
+    let mut viewer = Viewer::new();
+    let mut at = |n: u64| {
+        let mut look = look(n * SECOND_NS, n * 1_000_000, n, Vec::new());
+        let Detail::Cake(stats) = &mut look.entries[0].stats.detail else { panic!() };
+        let tin = &mut stats.tins[1];
+        (tin.sent_bytes, tin.dropped_bytes, tin.backlog_bytes) =
+            (n * 3_000_000, n * 1_900_000, n * 100_000);
+        viewer.see(look, &Names::none())
+    };
+    at(1);
+    let view = at(2);
+    assert_eq!(view.lines[0].rate_bps, 8_000_000);
+    assert_eq!(view.lines[0].tiers[1].rate_bps, 8_000_000);
+}
+
+#[test]
 fn words_name_the_host_and_what_calls_wait() {
     let mut viewer = Viewer::new();
     let mut call = flow(Direction::Upload, 3, 5004, 0);

@@ -248,6 +248,7 @@ impl Cake {
         self.tins.tin_mut(tin_index).counters.packets += 1;
         let Some((slot, was_empty, queued)) = self.append(packet, tin_index, flow_index) else {
             // No slot is free, which `enqueue` sees to after each arrival.
+            self.tins.tin_mut(tin_index).counters.dropped_bytes += u64::from(packet.len);
             return self.books.refuse(packet, now, DropReason::Overlimit, owner);
         };
         (queued.enqueued, queued.adj_len) = (now, adj_len);
@@ -350,7 +351,9 @@ impl Cake {
         let Some(ack) = self.take_redundant_ack(flow_index) else { return 0 };
         self.account_removal(ack.len, ack.truesize, tin_index, flow_index);
         self.tins.settle(tin_index, flow_index, false, now, &self.arena);
-        self.tins.tin_mut(tin_index).counters.ack_drops += 1;
+        let counters = &mut self.tins.tin_mut(tin_index).counters;
+        counters.ack_drops += 1;
+        counters.dropped_bytes += u64::from(ack.len);
         self.charge_early(tin_index, ack.adj_len, now);
         self.books.discard(&ack, DropReason::AckFilter, owner);
         ack.len
@@ -424,6 +427,7 @@ impl Cake {
         let Some(&mut packet) = self.arena.pop(&mut flow.packets) else { return };
         tin.counters.unresponsive += u32::from(flow.cobalt.queue_full(&tin.cobalt, now));
         tin.counters.drops += 1;
+        tin.counters.dropped_bytes += u64::from(packet.len);
         self.account_removal(packet.len, packet.truesize, tin_index, flow_index);
         self.charge_early(tin_index, packet.adj_len, now);
         self.heap.shrunk(flow_index, &self.tins.flows);
@@ -563,6 +567,7 @@ impl Cake {
         let Some(&mut packet) = self.arena.release(slot) else { return };
         let Some((tin, flow)) = self.tins.pair_mut(tin_index, flow_index) else { return };
         tin.counters.drops += 1;
+        tin.counters.dropped_bytes += u64::from(packet.len);
         if self.params.ingress {
             flow.account.deficit -= packet.adj_len as i32;
             charge_turn(&mut self.clock, tin, packet.adj_len, now, false);

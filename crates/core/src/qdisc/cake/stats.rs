@@ -52,6 +52,8 @@ pub struct TinStats {
     pub sent_packets: u64,
     /// Bytes queued.
     pub backlog_bytes: u64,
+    /// Bytes of what came in and was dropped; `tc` does not know them.
+    pub dropped_bytes: u64,
     /// COBALT's target in this tin.
     pub target: Span,
     /// COBALT's interval in this tin.
@@ -223,11 +225,17 @@ impl Stats {
 }
 
 impl TinStats {
+    /// Bytes that were let go.
+    pub fn released_bytes(&self) -> u64 {
+        self.sent_bytes.saturating_sub(self.dropped_bytes).saturating_sub(self.backlog_bytes)
+    }
+
     /// As [`Stats::join`].
     fn join(&mut self, other: &TinStats) {
         self.sent_bytes += other.sent_bytes;
         self.sent_packets += other.sent_packets;
         self.backlog_bytes += other.backlog_bytes;
+        self.dropped_bytes += other.dropped_bytes;
         for (delay, other) in [
             (&mut self.peak_delay, other.peak_delay),
             (&mut self.avg_delay, other.avg_delay),

@@ -69,6 +69,7 @@ pub(super) struct Counters {
     avg_delay: u64,
     peak_delay: u64,
     base_delay: u64,
+    pub(super) dropped_bytes: u64,
 }
 
 /// An exponentially weighted moving average with weight 2^-shift.
@@ -193,6 +194,7 @@ impl Tin {
             sent_bytes: counters.bytes,
             sent_packets: counters.packets,
             backlog_bytes: self.backlog,
+            dropped_bytes: counters.dropped_bytes,
             target: self.cobalt.target,
             interval: self.cobalt.interval,
             peak_delay: Span(counters.peak_delay),
