@@ -96,9 +96,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         crate::say!("simnel: {}: the {direction} goes to {}", args.interface, path.display());
     }
     let stop = stop_on_signals().into_diagnostic()?;
-    let counts = directions.iter().map(|direction| (*direction, 0, 0)).collect();
+    let lost = directions.iter().map(|direction| (*direction, 0)).collect();
     let (asked, missed) = (Instant::now(), Duration::ZERO);
-    let mut recording = Recording { args, client, files, counts, asked, missed };
+    let mut recording = Recording { args, client, files, lost, asked, missed };
     let ended = recording.go_on(&stop);
     recording.tell(&entries, out)?;
     ended
@@ -124,8 +124,8 @@ struct Recording<'a> {
     args: &'a Args,
     client: Client,
     files: Files,
-    /// Packets recorded and lost.
-    counts: Vec<(Direction, u64, u64)>,
+    /// Packets that the daemon lost.
+    lost: Vec<(Direction, u64)>,
     /// The time at which the daemon was asked last.
     asked: Instant,
     /// Time in which there was no daemon to see packets.
@@ -141,7 +141,7 @@ impl Recording<'_> {
         'asking: loop {
             let ends =
                 stop.load(Ordering::Relaxed) || time.is_some_and(|time| begin.elapsed() >= time);
-            for (direction, packets, lost) in &mut self.counts {
+            for (direction, lost) in &mut self.lost {
                 let recorded = match self.client.record(*direction) {
                     Ok(recorded) => recorded,
                     // It gave the interface back, or somebody else records.
@@ -169,7 +169,6 @@ impl Recording<'_> {
                         continue 'asking;
                     }
                 };
-                *packets += recorded.packets;
                 *lost += recorded.lost;
                 let fits = self.files.append(*direction, recorded.raw);
                 if !fits.map_err(|error| miette!("cannot record: {error}"))? {
@@ -195,7 +194,8 @@ impl Recording<'_> {
 
     /// Account of what was recorded, and how to go on from there.
     fn tell(&self, entries: &[Entry], out: &mut dyn Write) -> miette::Result<()> {
-        for (entry, (direction, packets, lost)) in entries.iter().zip(&self.counts) {
+        for (entry, (direction, lost)) in entries.iter().zip(&self.lost) {
+            let packets = self.files.written(*direction);
             let path = self.files.paths().find(|(way, _)| way == direction);
             let path = path.map_or(Path::new(""), |(_, path)| path).display();
             let rate = qdisc::parse(&entry.config).ok().and_then(|config| config.rate());

@@ -83,6 +83,12 @@ impl Files {
     pub fn paths(&self) -> impl Iterator<Item = (Direction, &Path)> {
         self.open.iter().map(|(direction, file)| (*direction, file.path.as_path()))
     }
+
+    /// Packets of `direction` that were written, also those that have made room since.
+    pub fn written(&self, direction: Direction) -> u64 {
+        let file = self.open.iter().find(|(way, _)| *way == direction);
+        file.map_or(0, |(_, file)| file.written)
+    }
 }
 
 /// Bytes of the first record in `raw`, if it is all there.
@@ -115,6 +121,7 @@ struct Pcap {
     size: u64,
     limit: u64,
     rotate: bool,
+    written: u64,
 }
 
 impl Pcap {
@@ -126,20 +133,22 @@ impl Pcap {
         // Nanoseconds, version 2.4, times of UTC, Ethernet.
         let words = [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, LONGEST, 1u32];
         file.write_all(&words.map(u32::to_le_bytes).concat()).map_err(named)?;
-        Ok(Pcap { file, size: HEADER as u64, limit, rotate, path })
+        Ok(Pcap { file, size: HEADER as u64, limit, rotate, path, written: 0 })
     }
 
     fn append(&mut self, mut records: &[u8]) -> io::Result<bool> {
         while !records.is_empty() {
             let room = self.limit.saturating_sub(self.size);
-            let mut fitting = 0;
+            let (mut fitting, mut count) = (0, 0);
             while let Some(length) = length_of(&records[fitting..]) {
                 if (fitting + length) as u64 > room {
                     break;
                 }
                 fitting += length;
+                count += 1;
             }
             self.write(&records[..fitting])?;
+            self.written += count;
             records = &records[fitting..];
             if !records.is_empty() && !self.begin_another()? {
                 return Ok(false);
@@ -165,7 +174,8 @@ impl Pcap {
         let mut earlier = self.path.as_os_str().to_owned();
         earlier.push(".1");
         fs::rename(&self.path, earlier)?;
-        *self = Pcap::create(self.path.clone(), self.limit, true)?;
+        let next = Pcap::create(self.path.clone(), self.limit, true)?;
+        *self = Pcap { written: self.written, ..next };
         Ok(true)
     }
 }

@@ -214,6 +214,7 @@ fn files_are_whole_bounded_and_nobody_elses() {
     }
     assert!(!files.append(Direction::Upload, one.clone()).unwrap(), "it is full");
     assert_eq!(length(&upload), 24 + 3 * one.len() as u64);
+    assert_eq!((files.written(Direction::Upload), files.written(Direction::Download)), (3, 0));
     assert!(files.append(Direction::Download, one.clone()).unwrap());
     assert_eq!(std::fs::metadata(&upload).unwrap().permissions().mode() & 0o777, 0o600);
     // Times are the calendar's: this year's.
@@ -234,6 +235,7 @@ fn files_are_whole_bounded_and_nobody_elses() {
         (length(&old), length(&new)),
         (24 + 3 * one.len() as u64, 24 + 2 * one.len() as u64)
     );
+    assert_eq!(files.written(Direction::Upload), 8);
     // Of half a record nothing is written.
     assert!(files.append(Direction::Upload, one[..one.len() - 1].to_vec()).unwrap());
     assert_eq!(length(&new), 24 + 2 * one.len() as u64);
