@@ -255,6 +255,12 @@ impl Socket {
         Ok(Socket(socket))
     }
 
+    /// The same socket, whose dumps keep to what a request's fixed part says.
+    pub(crate) fn filtered(self) -> io::Result<Socket> {
+        sys::set_option(&self.0, libc::SOL_NETLINK, libc::NETLINK_GET_STRICT_CHK, 1i32)?;
+        Ok(self)
+    }
+
     /// The descriptor, for a socket that goes on to other work.
     pub(crate) fn into_fd(self) -> OwnedFd {
         self.0

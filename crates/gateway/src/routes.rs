@@ -1,19 +1,32 @@
-//! Which interfaces lead to everywhere: the default routes of the main table, as /proc lists them.
+//! Which interfaces lead to everywhere: the default routes of the main table, over rtnetlink
+//! (linux/rtnetlink.h). What leads nowhere (unreachable, blackhole) is none.
 
-use std::fs;
+use std::io;
 use std::net::Ipv4Addr;
 
-/// Where a table of /proc has its columns.
-struct Columns {
-    name: usize,
-    /// A number with this radix, the least is preferred.
-    metric: (usize, u32),
-    /// Destination and mask, and how many zeros they are.
-    zero: [(usize, usize); 2],
-}
+use crate::netlink::{Attributes, Message, Socket, Writer};
+use crate::sys;
 
-const FOUR: Columns = Columns { name: 0, metric: (6, 10), zero: [(1, 8), (7, 8)] };
-const SIX: Columns = Columns { name: 9, metric: (5, 16), zero: [(0, 32), (1, 2)] };
+/// Bytes of a `struct rtmsg`: family, lengths of both prefixes, TOS, table, protocol, scope, type;
+/// flags.
+const FIXED: usize = 12;
+/// Bytes of a `struct rtnexthop`: length, flags, hops, number of the interface.
+const NEXT_HOP: usize = 8;
+
+const OIF: i32 = libc::RTA_OIF as i32;
+const GATEWAY: i32 = libc::RTA_GATEWAY as i32;
+const PRIORITY: i32 = libc::RTA_PRIORITY as i32;
+const MULTIPATH: i32 = libc::RTA_MULTIPATH as i32;
+
+/// A way of a default route, which may have several: packets are spread over them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Way {
+    /// The least is preferred.
+    metric: u32,
+    /// Number of the interface.
+    index: u32,
+    router: Option<Ipv4Addr>,
+}
 
 /// Names of the interfaces that default routes leave by, each once.
 pub fn default_routes() -> Vec<String> {
@@ -25,85 +38,177 @@ pub fn default_routes() -> Vec<String> {
 
 /// The same of IPv4 and of IPv6, the preferred one first.
 pub(crate) fn preferred() -> [Vec<String>; 2] {
-    let read = |file| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
-    [("route", &FOUR), ("ipv6_route", &SIX)].map(|(file, columns)| {
-        let mut names = defaults(&read(file).unwrap_or_default(), columns);
-        names.retain(|name| name != "lo");
-        names
+    ways().map(|ways| names(&ways))
+}
+
+/// The preferred one of IPv4 and of IPv6: `interface`, if it is as good as any.
+pub(crate) fn best(interface: &str) -> [Option<String>; 2] {
+    ways().map(|mut ways| {
+        let least = ways.first().map_or(0, |way| way.metric);
+        ways.retain(|way| way.metric == least);
+        let mut names = names(&ways);
+        let ours = names.iter().position(|name| name == interface);
+        (!names.is_empty()).then(|| names.swap_remove(ours.unwrap_or(0)))
     })
 }
 
 /// The router that IPv4's default route leads to, if it is a router at home: one with a private
 /// address (RFC 1918). None for a machine that is itself at the line's end.
 pub fn home_router() -> Option<Ipv4Addr> {
-    let table = fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default();
-    router(&table).filter(Ipv4Addr::is_private)
+    let [ipv4, _] = ways();
+    ipv4.first()?.router.filter(Ipv4Addr::is_private)
 }
 
-/// The gateway of the default route with the least metric.
-fn router(table: &str) -> Option<Ipv4Addr> {
-    let route = |line: &str| {
-        let columns: Vec<&str> = line.split_whitespace().collect();
-        let [_, "00000000", gateway, _, _, _, metric, "00000000", ..] = columns[..] else {
-            return None;
-        };
-        // As the machine has it in memory.
-        let gateway = u32::from_str_radix(gateway, 16).ok()?.to_ne_bytes();
-        Some((metric.parse::<u32>().ok()?, Ipv4Addr::from(gateway)))
-    };
-    let (_, gateway) = table.lines().filter_map(route).min_by_key(|(metric, _)| *metric)?;
-    (!gateway.is_unspecified()).then_some(gateway)
-}
-
-/// Names in the lines whose destination and mask are zero, by their metric, each once.
-fn defaults(table: &str, at: &Columns) -> Vec<String> {
-    let lead_everywhere = |line: &str| {
-        let columns: Vec<&str> = line.split_whitespace().collect();
-        let is_zero = |(at, digits): (usize, usize)| {
-            columns.get(at).is_some_and(|text| *text == "0".repeat(digits))
-        };
-        let metric = u32::from_str_radix(columns.get(at.metric.0)?, at.metric.1).ok()?;
-        let name = String::from(*columns.get(at.name)?);
-        at.zero.into_iter().all(is_zero).then_some((metric, name))
-    };
-    let mut all: Vec<(u32, String)> = table.lines().filter_map(lead_everywhere).collect();
-    all.sort_by_key(|(metric, _)| *metric);
+/// The interfaces' names, each once.
+fn names(ways: &[Way]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for (_, name) in all {
-        if !names.contains(&name) {
+    for name in ways.iter().filter_map(|way| sys::interface_name(way.index)) {
+        if name != "lo" && !names.contains(&name) {
             names.push(name);
         }
     }
     names
 }
 
+/// The ways of all default routes of IPv4 and of IPv6, the preferred ones first.
+fn ways() -> [Vec<Way>; 2] {
+    // Where there is no table, there are no routes.
+    [libc::AF_INET, libc::AF_INET6].map(|family| ask(family as u8).unwrap_or_default())
+}
+
+fn ask(family: u8) -> io::Result<Vec<Way>> {
+    let mut fixed = [0; FIXED];
+    (fixed[0], fixed[4], fixed[7]) = (family, libc::RT_TABLE_MAIN, libc::RTN_UNICAST);
+    let mut question = Writer::default();
+    question.begin_with(libc::RTM_GETROUTE.into(), libc::NLM_F_DUMP, 1, &fixed);
+    question.finish();
+    let mut ways = Vec::new();
+    let socket = Socket::open_routing()?.filtered()?;
+    socket.dump(&question, |message| read(&message, family, &mut ways))?;
+    ways.sort_by_key(|way| way.metric);
+    Ok(ways)
+}
+
+/// Adds the ways of a route, if it is a default route of `family`.
+fn read(message: &Message<'_>, family: u8, ways: &mut Vec<Way>) {
+    let Some(&[version, length, _, _, table, _, _, kind, ..]) = message.body.first_chunk::<FIXED>()
+    else {
+        return;
+    };
+    let asked = (family, 0, libc::RT_TABLE_MAIN, libc::RTN_UNICAST);
+    if message.kind != i32::from(libc::RTM_NEWROUTE) || (version, length, table, kind) != asked {
+        return;
+    }
+    let mut way = Way::default();
+    let mut hops: &[u8] = &[];
+    for (kind, data) in message.attributes_after(FIXED) {
+        match kind {
+            OIF => way.index = number(data),
+            PRIORITY => way.metric = number(data),
+            GATEWAY => way.router = router(data),
+            MULTIPATH => hops = data,
+            _ => {}
+        }
+    }
+    if hops.is_empty() {
+        ways.push(way);
+    }
+    while let Some((hop, rest)) = next_hop(hops) {
+        let mut attributes = Attributes(&hop[NEXT_HOP..]);
+        let gateway = attributes.find(|(kind, _)| *kind == GATEWAY);
+        ways.push(Way {
+            index: number(&hop[4..]),
+            router: gateway.and_then(|(_, data)| router(data)),
+            ..way
+        });
+        hops = rest;
+    }
+}
+
+/// The first of several next hops, and the others.
+fn next_hop(hops: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = usize::from(u16::from_ne_bytes(*hops.first_chunk()?));
+    let hop = hops.get(..length).filter(|hop| hop.len() >= NEXT_HOP)?;
+    Some((hop, hops.get(length.next_multiple_of(4)..).unwrap_or_default()))
+}
+
+fn number(data: &[u8]) -> u32 {
+    data.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+}
+
+fn router(data: &[u8]) -> Option<Ipv4Addr> {
+    <[u8; 4]>::try_from(data).ok().map(Ipv4Addr::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::Messages;
+
+    const INET: u8 = libc::AF_INET as u8;
+    const HOME: [u8; 4] = [192, 168, 0, 1];
+
+    /// A route of the kernel's: family, length of the prefix, table and type.
+    fn told(fixed: [u8; 4], attributes: &[(i32, &[u8])]) -> Vec<u8> {
+        let [family, length, table, kind] = fixed;
+        let fixed = [family, length, 0, 0, table, 4, 0, kind, 0, 0, 0, 0];
+        let mut writer = Writer::default();
+        writer.begin_with(libc::RTM_NEWROUTE.into(), 0, 1, &fixed);
+        attributes.iter().for_each(|(kind, data)| writer.attribute(*kind, data));
+        writer.finish();
+        writer.bytes().to_vec()
+    }
+
+    fn ways_of(bytes: &[u8]) -> Vec<Way> {
+        let mut ways = Vec::new();
+        Messages(bytes).for_each(|message| read(&message, INET, &mut ways));
+        ways
+    }
+
+    fn way(metric: u32, index: u32, router: Option<[u8; 4]>) -> Way {
+        Way { metric, index, router: router.map(Ipv4Addr::from) }
+    }
 
     #[test]
     fn default_routes_are_told_from_others() {
-        let four =
-            "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
-                    wan\t00000000\t0100A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
-                    lan\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
-                    vpn\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0\n";
-        assert_eq!(defaults(four, &FOUR), ["wan"]);
-        if cfg!(target_endian = "little") {
-            assert_eq!(router(four), Some(Ipv4Addr::new(192, 168, 0, 1)));
+        let (index, metric) = (7u32.to_ne_bytes(), 20u32.to_ne_bytes());
+        let all = [(OIF, &index[..]), (PRIORITY, &metric[..]), (GATEWAY, &HOME[..])];
+        let (main, unicast) = (libc::RT_TABLE_MAIN, libc::RTN_UNICAST);
+        for (fixed, expected) in [
+            ([INET, 0, main, unicast], vec![way(20, 7, Some(HOME))]),
+            ([INET, 1, main, unicast], vec![]),
+            ([INET, 0, 100, unicast], vec![]),
+            // Unreachable.
+            ([INET, 0, main, 7], vec![]),
+            ([libc::AF_INET6 as u8, 0, main, unicast], vec![]),
+        ] {
+            assert_eq!(ways_of(&told(fixed, &all)), expected, "{fixed:?}");
         }
-        let two = "lte\t00000000\t0100A8C0\t3\t0\t0\t20\t00000000\t0\t0\t0\n\
-                   wan\t00000000\t0100A8C0\t3\t0\t0\t9\t00000000\t0\t0\t0\n";
-        assert_eq!(defaults(&two.repeat(2), &FOUR), ["wan", "lte"]);
-        assert_eq!(router("nonsense\n\n"), None);
-        let zeros = "0".repeat(32);
-        let line = |bits, name| {
-            format!(
-                "{zeros} {bits} {zeros} 00 {zeros} 00000400 00000001 00000000 00000003 {name}\n"
-            )
+        let alone = told([INET, 0, main, unicast], &[(OIF, &index)]);
+        assert_eq!(ways_of(&alone), [way(0, 7, None)]);
+    }
+
+    #[test]
+    fn each_next_hop_is_a_way_and_any_cut_is_harmless() {
+        let hop = |index: u32, gateway: &[u8]| {
+            let length = (NEXT_HOP + gateway.len()) as u16;
+            [&length.to_ne_bytes()[..], &[0, 0], &index.to_ne_bytes(), gateway].concat()
         };
-        let six = line("00", "pppoe-wan") + &line("40", "lan");
-        assert_eq!(defaults(&six, &SIX), ["pppoe-wan"]);
-        assert!(defaults("nonsense\n\n", &FOUR).is_empty());
+        let gateway = [&8u16.to_ne_bytes()[..], &5u16.to_ne_bytes(), &HOME].concat();
+        let hops = [hop(3, &gateway), hop(9, &[])].concat();
+        let metric = 5u32.to_ne_bytes();
+        let attributes = [(PRIORITY, &metric[..]), (MULTIPATH, &hops[..])];
+        let bytes = told([INET, 0, libc::RT_TABLE_MAIN, libc::RTN_UNICAST], &attributes);
+        assert_eq!(ways_of(&bytes), [way(5, 3, Some(HOME)), way(5, 9, None)]);
+        for cut in 0..bytes.len() {
+            ways_of(&bytes[..cut]);
+        }
+        let mut random = simnel_core::random::Random::new(7);
+        for _ in 0..20_000 {
+            let mut bytes = bytes.clone();
+            let at = random.below(bytes.len() as u32) as usize;
+            bytes[at] = random.u32() as u8;
+            assert!(ways_of(&bytes).len() < 64);
+        }
     }
 }

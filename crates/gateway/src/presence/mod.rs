@@ -145,7 +145,7 @@ impl Presence {
             interface: interface.to_owned(),
             state,
             addresses: addresses_of(state).unwrap_or_default(),
-            ways: ways::Seen::new(interface, ways_now()),
+            ways: ways::Seen::new(interface, routes::best(interface)),
             next_ways: now,
             trouble: trouble(state, &[], None),
             queues,
@@ -182,7 +182,7 @@ impl Presence {
             return Vec::new();
         }
         let start = sys::now();
-        let ways = ways_now();
+        let ways = routes::best(&self.interface);
         let taken = sys::now().since(start);
         self.next_ways = now + Span(taken.0.saturating_mul(ROUTES_SHARE));
         self.ways.look(&self.interface, ways)
@@ -203,11 +203,6 @@ impl Presence {
         let before = std::mem::replace(&mut self.tables, tables);
         self.tables.iter().filter(|warning| !before.contains(warning)).cloned().collect()
     }
-}
-
-/// Interfaces that the default routes leave by.
-fn ways_now() -> ways::Ways {
-    routes::preferred().map(|names| names.into_iter().next())
 }
 
 /// Addresses of an interface that is there; None if that cannot be found out.

@@ -7,7 +7,8 @@ use super::{Change, Version};
 
 const VERSIONS: [Version; 2] = [Version::IPv4, Version::IPv6];
 
-/// The interfaces that default routes leave by, of IPv4 and of IPv6; None: there is none.
+/// The interfaces that default routes leave by, of IPv4 and of IPv6, ours of several that are as
+/// good; None: there is none.
 pub(super) type Ways = [Option<String>; 2];
 
 /// The last look at them.

@@ -6,8 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use simnel_gateway::control::{Entry, Request};
+use simnel_gateway::default_routes;
 use simnel_gateway::presence::Change;
 
+use crate::cases::not_run;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, World};
 
@@ -91,6 +93,16 @@ pub fn addresses_and_default_routes_are_told() {
     said.wait_for("wan0: the way to the Internet again");
     assert_eq!(trouble(), None);
     assert_eq!((said.count("Internet"), said.count("addresses are")), (2, 2), "told once");
+    // Half of the packets by each, and what leads nowhere.
+    let hops = "nexthop via 10.77.3.2 dev wan1 nexthop via 10.77.2.2 dev wan0";
+    world.ip("g", "route add unreachable default metric 3000");
+    if world.try_shell("g", &format!("ip route replace default metric 5 {hops}")) {
+        assert_eq!(world.within("g", default_routes), ["wan0", "wan1"]);
+        std::thread::sleep(Duration::from_secs(2));
+        assert_eq!((trouble(), said.count("Internet")), (None, 2));
+    } else {
+        not_run("this kernel has no routes with several next hops");
+    }
     world.stop();
 }
 
