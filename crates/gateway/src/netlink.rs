@@ -266,6 +266,23 @@ impl Socket {
         self.0
     }
 
+    /// Makes room for what a long batch and the answers to its messages take: otherwise the kernel
+    /// has some 200 KB each way.
+    fn make_room(&self, bytes: usize, messages: usize) -> io::Result<()> {
+        /// Bytes of messages that need no more room.
+        const SHORT: usize = 64 * 1024;
+        /// Half of the memory that an answer takes: the kernel doubles it.
+        const ANSWER: usize = 512;
+        if bytes <= SHORT {
+            return Ok(());
+        }
+        let sizes =
+            [(libc::SO_SNDBUFFORCE, bytes), (libc::SO_RCVBUFFORCE, messages.max(256) * ANSWER)];
+        sizes.into_iter().try_for_each(|(option, size)| {
+            sys::set_option(&self.0, libc::SOL_SOCKET, option, size.min(i32::MAX as usize) as i32)
+        })
+    }
+
     /// Sends `writer`'s messages and waits until each of `sequence` is acknowledged. The first
     /// error is returned with its sequence number.
     pub(crate) fn transact(
@@ -274,6 +291,7 @@ impl Socket {
         sequence: RangeInclusive<u32>,
     ) -> Result<(), (u32, io::Error)> {
         let first = *sequence.start();
+        self.make_room(writer.bytes().len(), sequence.clone().count()).map_err(|e| (first, e))?;
         sys::send(&self.0, writer.bytes()).map_err(|e| (first, e))?;
         let mut answers = Answers::new(sequence);
         let mut buffer = vec![0; 32 * 1024];

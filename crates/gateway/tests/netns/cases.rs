@@ -81,6 +81,7 @@ pub const ALONE: &[Case] = &[
     ("a_thread_that_ends_lets_traffic_pass", hangs::a_thread_that_ends_lets_traffic_pass),
     ("rules_choose_tiers", rules::rules_choose_tiers),
     ("rules_choose_classes", rules::rules_choose_classes),
+    ("rules_with_long_lists_are_laid", rules::rules_with_long_lists_are_laid),
     ("rules_know_control_groups", cgroups::rules_know_control_groups),
     ("rules_follow_host_names", names::rules_follow_host_names),
     ("shares_have_floors_and_caps", rules::shares_have_floors_and_caps),

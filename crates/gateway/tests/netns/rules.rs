@@ -82,6 +82,33 @@ fn mac_of_client(world: &World) -> String {
     words.nth(1).unwrap().to_owned()
 }
 
+/// Rules of as many forms as lists may have are laid in one piece, at the start and by a reload.
+pub fn rules_with_long_lists_are_laid() {
+    let mut world = World::new();
+    let rules = |last: u16| {
+        let rule = |number: u16| {
+            let ports: Vec<String> = (0..32).map(|n| (number * 100 + n).to_string()).collect();
+            let ports = ports.join(",");
+            let hosts = "\"10.77.1.0/24\",\"10.78.0.0/16\"";
+            format!("[[rule]]\nports = [{ports}]\naddress = [{hosts}]\ntier = \"bulk\"\n")
+        };
+        let all: String = (1..=8).map(rule).collect();
+        format!("[[rule]]\nport = {last}\ntier = \"video\"\n{all}")
+    };
+    let words = "qdisc = \"cake diffserv4\"";
+    start(&mut world, words, &rules(7001));
+    for (last, port, number) in [(7001, 831, 8), (7002, 7002, 0)] {
+        if last == 7002 {
+            reload(&world, words, &rules(last), "port 7002");
+        }
+        exchange(&world, "10.77.2.2", port, 0);
+        let rule = world.client("wan0").rules().unwrap().swap_remove(number);
+        let packets = [&rule.upload, &rule.download].map(|c| c.as_ref().map(|c| c.packets));
+        assert_eq!(packets, [Some(EACH); 2], "port {port}");
+    }
+    world.stop();
+}
+
 /// Port, address, hardware address and code point choose tiers; `pass` leads past the discipline.
 pub fn rules_choose_tiers() {
     let mut world = World::new();
