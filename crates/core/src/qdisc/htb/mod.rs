@@ -32,7 +32,7 @@ use crate::shaper::token_bucket::TokenBucket;
 use crate::steps::{step, Budget, MOST_CLASSES, PER_LOOP};
 use crate::time::{Span, Time};
 
-use tree::{Tree, LEVELS, PRIORITIES};
+use tree::{Tree, Way, LEVELS, PRIORITIES};
 
 pub use stats::Stats;
 pub use words::write_class;
@@ -400,7 +400,8 @@ impl Htb {
         owner: &mut dyn PacketOwner,
     ) -> Option<u16> {
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        let mut start = self.tree.leaf(level, prio)?;
+        let mut way = Way::default();
+        let mut start = self.tree.leaf(level, prio, &mut way)?;
         let mut index = start;
         loop {
             step();
@@ -419,7 +420,7 @@ impl Htb {
                 if self.tree.rows(level) & 1 << prio == 0 {
                     return None;
                 }
-                let next = self.tree.leaf(level, prio)?;
+                let next = self.tree.leaf(level, prio, &mut way)?;
                 if index == start {
                     start = next;
                 }
@@ -450,8 +451,7 @@ impl Htb {
                 return None;
             }
             // Not yet, says its discipline: whose turn is next?
-            self.tree.pass_on(index, level, prio);
-            index = self.tree.leaf(level, prio)?;
+            index = self.tree.leaf_after(index, level, prio, &mut way)?;
             if index == start {
                 return None;
             }

@@ -441,3 +441,41 @@ fn who_sends_its_last_after_drops_passes_two_turns() {
         assert_eq!(core::iter::from_fn(next).collect::<Vec<_>>(), order, "{drops}");
     }
 }
+
+/// Leaves that borrow through other classes, and whose disciplines say "not yet".
+#[test]
+fn a_thousand_leaves_that_cannot_send_cost_a_call_little() {
+    // Seven classes above each other and all leaves below them; or a class above each leaf.
+    let below = |minor: u32| if minor > 7 { 7 } else { minor - 1 };
+    let beside = |minor: u32| if minor > 512 { minor - 511 } else { 1 };
+    for (parent, first) in [(below as fn(u32) -> u32, 8), (beside, 513)] {
+        // Only the uppermost class has tokens left.
+        let mut words = String::from("htb class 1:1 rate 1gbit burst 1mb cburst 1mb");
+        for minor in 2..=1_023 {
+            let late = if minor < first { "" } else { "tbf rate 8kbit burst 1000 limit 9000" };
+            words += &format!(
+                " class 1:{minor:x} parent 1:{:x} rate 8bit ceil 1gbit burst 500 cburst 1mb {late}",
+                parent(minor)
+            );
+        }
+        let mut htb = htb(&words);
+        let mut now = htb.now;
+        // One packet takes the whole bucket of a leaf's discipline.
+        for _ in 0..2 {
+            (first..=1_023).for_each(|minor| htb.enqueue(&packet(minor), now, &mut Discard));
+            now += Span::from_millis(10);
+            while htb.dequeue(now, &mut Discard).is_some() {
+                now += Span::from_micros(10);
+            }
+        }
+        assert_eq!(htb.backlog().packets, 1_024 - first);
+        let mut most = 0;
+        for _ in 0..10 {
+            htb.enqueue(&packet(first), now, &mut Discard);
+            crate::steps::take();
+            assert!(htb.dequeue(now, &mut Discard).is_none());
+            most = most.max(crate::steps::take());
+        }
+        assert!((1_024..=crate::steps::MOST).contains(&most), "{most} steps");
+    }
+}

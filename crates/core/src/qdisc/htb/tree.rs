@@ -92,6 +92,13 @@ struct Level {
     waiting: Vec<(Time, u16)>,
 }
 
+/// The way from a row down to a leaf: the classes whose feeds it goes through.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Way {
+    path: [u16; LEVELS],
+    depth: usize,
+}
+
 /// All classes. Index order is the order of ids.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
@@ -549,11 +556,26 @@ impl Tree {
     /// The leaf whose turn it is in a row: through the turns of all feeds on the way. Where a turn
     /// has gone past the last, it returns to the first and the one above moves on.
     #[inline]
-    pub fn leaf(&mut self, level: usize, prio: usize) -> Option<u16> {
+    pub fn leaf(&mut self, level: usize, prio: usize, way: &mut Way) -> Option<u16> {
+        way.depth = 0;
         // The common case: a leaf hangs in the row itself, and nothing left it.
         let turn = self.level(level).rows[prio % PRIORITIES].plain_turn();
         let leaf = turn.filter(|index| self.class(*index).level == 0);
-        leaf.or_else(|| self.descend(level, prio))
+        leaf.or_else(|| self.descend(level, prio, way))
+    }
+
+    /// The leaf after `index`, to which `way` led and which has nothing to send: the turn goes on.
+    /// Of the way only the end is gone again, so that a round over all leaves takes two steps for
+    /// each class.
+    pub fn leaf_after(
+        &mut self,
+        index: u16,
+        level: usize,
+        prio: usize,
+        way: &mut Way,
+    ) -> Option<u16> {
+        self.pass_on(index, level, prio);
+        self.descend(level, prio, way)
     }
 
     /// The leaf that is to be served at level 0, and its priority, where nothing needs to be called
@@ -568,13 +590,13 @@ impl Tree {
         Some((rows.get_mut(prio)?.plain_turn()?, prio))
     }
 
+    /// The leaf whose turn it is below the end of `way`, which then leads to it.
     #[inline(never)]
-    fn descend(&mut self, level: usize, prio: usize) -> Option<u16> {
-        let mut path = [0u16; LEVELS];
-        let mut depth = 0;
+    fn descend(&mut self, level: usize, prio: usize, way: &mut Way) -> Option<u16> {
+        let Way { path, depth } = way;
         for _ in 0..MAX_STEPS {
             step();
-            let feed = self.feed_at(level, prio, path.get(..depth)?)?;
+            let feed = self.feed_at(level, prio, path.get(..*depth)?)?;
             if let (None, Some(lost)) = (feed.turn, feed.lost) {
                 feed.turn = feed.from(lost);
             }
@@ -583,15 +605,15 @@ impl Tree {
             match turn {
                 None => {
                     feed.turn = Some(*feed.members.first()?);
-                    if depth > 0 {
-                        depth -= 1;
-                        self.feed_at(level, prio, path.get(..depth)?)?.advance();
+                    if *depth > 0 {
+                        *depth -= 1;
+                        self.feed_at(level, prio, path.get(..*depth)?)?.advance();
                     }
                 }
                 Some(index) if self.class(index).level == 0 => return Some(index),
                 Some(index) => {
-                    *path.get_mut(depth)? = index;
-                    depth += 1;
+                    *path.get_mut(*depth)? = index;
+                    *depth += 1;
                 }
             }
         }
@@ -608,7 +630,7 @@ impl Tree {
 
     /// The turn goes on from leaf `index`, which was served at `level`.
     #[inline]
-    pub fn pass_on(&mut self, index: u16, level: usize, prio: usize) {
+    fn pass_on(&mut self, index: u16, level: usize, prio: usize) {
         match self.class(index).parent {
             Some(parent) if level > 0 => self.class(parent).feed(prio),
             _ => self.levels[0].rows.get_mut(prio),

@@ -259,10 +259,11 @@ fn a_leaf_is_ready_where_nobody_of_its_level_is_to_be_looked_at() {
     }
     // Lower priorities first, each in its own row.
     assert_eq!(tree.ready_leaf(Time(1)), Some((4, 3)));
-    assert_eq!((tree.leaf(0, 3), tree.leaf(0, 7), tree.leaf(0, 0)), (Some(4), Some(9), None));
+    let leaf = |tree: &mut Tree, prio| tree.leaf(0, prio, &mut Way::default());
+    assert_eq!([3, 7, 0].map(|prio| leaf(&mut tree, prio)), [Some(4), Some(9), None]);
     tree.activate(3);
     assert_eq!(tree.ready_leaf(Time(1)), Some((3, 0)));
-    assert_eq!((tree.leaf(0, 0), tree.leaf(0, 3)), (Some(3), Some(4)));
+    assert_eq!([0, 3].map(|prio| leaf(&mut tree, prio)), [Some(3), Some(4)]);
     tree.wait(5, Time(1), Span(99));
     for (now, ready) in [(99, Some((3, 0))), (100, None), (101, None)] {
         assert_eq!(tree.ready_leaf(Time(now)), ready, "{now}");
@@ -293,15 +294,18 @@ fn turns_go_round_in_feeds_and_through_them() {
     }
     [4, 6, 7, 8].into_iter().for_each(|leaf| tree.activate(leaf));
     // Where nobody has had the turn yet, it has gone past the last: the first is the root's own.
+    let mut way = Way::default();
+    let mut next = tree.leaf(7, 3, &mut way);
     for leaf in [8, 4, 6, 7, 8, 4, 6, 7, 8, 4, 6] {
-        assert_eq!(tree.leaf(7, 3), Some(leaf));
-        tree.pass_on(leaf, 7, 3);
+        // From the row it is the same as from the end of the way.
+        assert_eq!((next, tree.leaf(7, 3, &mut Way::default())), (Some(leaf), Some(leaf)));
+        next = tree.leaf_after(leaf, 7, 3, &mut way);
     }
     // Whoever leaves while it has the turn loses it to the next.
-    assert_eq!(tree.leaf(7, 3), Some(7));
+    assert_eq!(next, Some(7));
     tree.deactivate(7);
     for leaf in [8, 4, 6, 8] {
-        assert_eq!(tree.leaf(7, 3), Some(leaf));
+        assert_eq!(tree.leaf(7, 3, &mut way), Some(leaf));
         tree.pass_on(leaf, 7, 3);
     }
 }
