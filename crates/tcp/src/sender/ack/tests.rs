@@ -96,6 +96,56 @@ fn a_repetition_of_what_was_sacked_tells_of_reordering() {
     assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 301, Some(301)), None);
     assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 251, Some(1)), None);
     assert_eq!(reordered(again | flag::SACKED, 201, 301, 301, 301, Some(1)), None);
+    // A block that begins where all before is acknowledged is no valid one.
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 200, None), Some(201));
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 201, None), None);
+    assert_eq!(reordered(again | flag::SACKED, 201, 301, 1, 201, Some(1)), None);
+}
+
+/// Linux's `tcp_is_sackblock_valid`: of what was sent and is not acknowledged.
+#[test]
+fn a_block_lies_beyond_what_is_acknowledged() {
+    for (left, right, sacked) in [
+        (201, 301, 1),
+        (901, 1_001, 1),
+        (101, 301, 0),
+        (51, 301, 0),
+        (901, 1_002, 0),
+        (301, 301, 0),
+        (401, 301, 0),
+    ] {
+        let mut sender = sender();
+        let mut segment = Segment { sack_count: 1, ..Segment::new(TcpFlags::ACK, 1, 101) };
+        segment.sack[0] = (left, right);
+        sender.on_ack(&segment, &Now::default());
+        assert_eq!(sender.board.sacked_out, sacked, "{left} {right}");
+    }
+}
+
+/// The newest of what an acknowledgement delivers, by a SACK or not, sent again or not; and when
+/// that came.
+#[test]
+fn the_newest_delivery_is_noted() {
+    let mut sender = sender();
+    let sent = [(0, 700, 0), (1, 900, flag::EVER_RESENT), (2, 800, 0), (4, 950, 0), (5, 940, 0)];
+    for (id, sent_us, flags) in sent {
+        let record = sender.board.get_mut(id);
+        (record.sent_us, record.flags) = (sent_us, flags);
+    }
+    let mut ack = nothing();
+    sender.take_cumulative(301, 0, 0, &mut ack, &Now::default());
+    assert_eq!(ack.newest_us, Some(900));
+    sender.take_block(401, 601, &mut ack, &Now::default());
+    assert_eq!(ack.newest_us, Some(950));
+    // What a SACK had delivered is no news.
+    let mut ack = nothing();
+    sender.take_cumulative(301, 601, 2, &mut ack, &Now::default());
+    assert_eq!(ack.newest_us, None);
+    for (ack_seq, delivered_us) in [(301, 0), (401, 9_000)] {
+        let segment = Segment::new(TcpFlags::ACK, 1, ack_seq);
+        sender.on_ack(&segment, &Now::new(Time(9_000_000)));
+        assert_eq!(sender.delivered_us, delivered_us);
+    }
 }
 
 /// Linux's `tcp_ack`: all is acknowledged, and a report may still take a reduction back.
@@ -154,6 +204,7 @@ fn reports_account_for_the_repetitions_of_an_episode() {
     // They are on their way no more, whatever may be undone.
     assert_eq!(left_of(201, 401, 1, Some(1), 0), (0, 0));
     assert_eq!(left_of(201, 401, 1, Some(301), 5), (4, 0));
+    assert_eq!(left_of(201, 401, 1, Some(300), 5), (3, 0));
     assert_eq!(left_of(201, 401, 1, None, 5), (5, 0));
     // Linux takes no block for valid that begins where all before is acknowledged.
     assert_eq!(left_of(1, 301, 1, Some(1), 5), (5, 2));
