@@ -20,6 +20,7 @@
 //! let line = LineSetup::wire(config, Some(Rate::from_bits(10_000_000)));
 //! let half = Access { delay: Span::from_micros(12_500), rate: None };
 //! let near = Access::default();
+//! let ping = Kind::Ping { size: 64, interval: Span::from_millis(100), icmp: true };
 //! let setup = Setup {
 //!     duration: Span::from_secs(2),
 //!     warmup: Span::ZERO,
@@ -28,18 +29,7 @@
 //!         Host { address: [10, 0, 1, 1], home: true, egress: near, ingress: near },
 //!         Host { address: [10, 0, 2, 1], home: false, egress: half, ingress: half },
 //!     ],
-//!     traffic: vec![Traffic {
-//!         name: "ping".into(),
-//!         kind: Kind::Ping { size: 64, interval: Span::from_millis(100), icmp: true },
-//!         direction: Direction::Up,
-//!         pairs: vec![(0, 1)],
-//!         count: 1,
-//!         dscp: 0,
-//!         start: Span::ZERO,
-//!         stagger: Span::ZERO,
-//!         stop: None,
-//!         tcp: simnel_tcp::Config::default(),
-//!     }],
+//!     traffic: vec![Traffic::one("ping", ping, Direction::Up)],
 //!     recording: Recording::default(),
 //! };
 //! let results = Run::new(&setup, 1)?.finish();

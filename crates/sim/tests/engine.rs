@@ -29,18 +29,7 @@ fn setup(qdisc: &str, rate: u64, traffic: Vec<Traffic>) -> Setup {
 }
 
 fn traffic(kind: Kind, direction: Direction) -> Traffic {
-    Traffic {
-        name: "it".into(),
-        kind,
-        direction,
-        pairs: vec![(0, 1)],
-        count: 1,
-        dscp: 0,
-        start: Span::ZERO,
-        stagger: Span::ZERO,
-        stop: None,
-        tcp: simnel_tcp::Config::default(),
-    }
+    Traffic::one("it", kind, direction)
 }
 
 fn ping() -> Traffic {

@@ -14,16 +14,9 @@ fn setup(flows: u32) -> Setup {
     );
     let half = Access { delay: Span::from_millis(10), rate: None };
     let traffic = Traffic {
-        name: "bulk".into(),
-        kind: Kind::Bulk { size: None },
-        direction: Direction::Up,
-        pairs: vec![(0, 1)],
         count: flows,
-        dscp: 0,
-        start: Span::ZERO,
         stagger: Span::from_millis(200),
-        stop: None,
-        tcp: simnel_tcp::Config::default(),
+        ..Traffic::one("bulk", Kind::Bulk { size: None }, Direction::Up)
     };
     let home = Access::default();
     Setup {

@@ -9,16 +9,10 @@ use simnel_sim::{Direction, Kind, Run, Setup, Traffic, Waiting};
 fn setup(words: &str) -> Setup {
     let half = Access { delay: Span::from_millis(20), rate: None };
     let traffic = |kind, direction, count, dscp| Traffic {
-        name: "it".into(),
-        kind,
-        direction,
-        pairs: vec![(0, 1)],
         count,
         dscp,
-        start: Span::ZERO,
         stagger: Span::from_millis(300),
-        stop: None,
-        tcp: simnel_tcp::Config::default(),
+        ..Traffic::one("it", kind, direction)
     };
     let cbr = Kind::Datagrams { size: 172, interval: Span::from_millis(20), ports: 1 };
     let ping = Kind::Ping { size: 64, interval: Span::from_millis(100), icmp: true };

@@ -209,6 +209,24 @@ pub struct Traffic {
     pub tcp: simnel_tcp::Config,
 }
 
+impl Traffic {
+    /// One flow between the first two hosts, from the beginning to the end.
+    pub fn one(name: &str, kind: Kind, direction: Direction) -> Traffic {
+        Traffic {
+            name: name.into(),
+            kind,
+            direction,
+            pairs: vec![(0, 1)],
+            count: 1,
+            dscp: 0,
+            start: Span::ZERO,
+            stagger: Span::ZERO,
+            stop: None,
+            tcp: simnel_tcp::Config::default(),
+        }
+    }
+}
+
 /// Records beyond counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recording {

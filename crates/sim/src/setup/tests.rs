@@ -17,18 +17,7 @@ fn setup(kind: Kind) -> Setup {
             Host { address: [10, 0, 1, 1], home: true, egress: near, ingress: near },
             Host { address: [10, 0, 2, 1], home: false, egress: far, ingress: far },
         ],
-        traffic: vec![Traffic {
-            name: "it".into(),
-            kind,
-            direction: Direction::Up,
-            pairs: vec![(0, 1)],
-            count: 1,
-            dscp: 0,
-            start: Span::ZERO,
-            stagger: Span::ZERO,
-            stop: None,
-            tcp: simnel_tcp::Config::default(),
-        }],
+        traffic: vec![Traffic::one("it", kind, Direction::Up)],
         recording: Recording::default(),
     }
 }

@@ -136,16 +136,12 @@ fn make(
     };
     let start = Span((flow.start * 1e9).round() as u64);
     Ok(Traffic {
-        name: format!("{number} {} {mark}", flow.t),
-        kind,
-        direction,
         pairs: vec![pair],
-        count: 1,
         dscp,
         start,
-        stagger: Span::ZERO,
         stop: flow.stop.map(|stop| Span((stop * 1e9).round() as u64)),
         tcp: tcp(recording, flow, access)?,
+        ..Traffic::one(&format!("{number} {} {mark}", flow.t), kind, direction)
     })
 }
 
