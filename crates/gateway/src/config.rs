@@ -11,6 +11,8 @@
 //! An unknown key is an error that names the key and the line. Rates and words are `tc`'s; how they
 //! are put together is said in [`crate::words`].
 
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -119,6 +121,8 @@ const CATCH_UP: Bounds = Bounds {
 };
 const BATCH: Bounds =
     Bounds { key: "batch_us", range: 0..=10_000, reason: "every packet may wait as long" };
+/// Most bytes of a file: twice what all rules with all their forms take.
+const LONGEST: u64 = 4 << 20;
 const QUEUE_LENGTH: Bounds = Bounds {
     key: "queue_length",
     range: 256..=262_144,
@@ -132,8 +136,23 @@ const QUEUE_LENGTH: Bounds = Bounds {
 /// interface and the direction.
 pub fn read(path: &Path) -> Result<Vec<Settings>, Error> {
     let failed = |reason: String| Error::ConfigFile { path: path.to_owned(), reason };
-    let text = std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
+    let bytes = fs::File::open(path).and_then(bytes).map_err(|e| failed(e.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| failed("this is no text (UTF-8)".into()))?;
     parse(&text).map_err(failed)
+}
+
+/// All bytes of a file of settings, which may as well be a device that never ends.
+///
+/// # Errors
+/// That of reading; [`io::ErrorKind::FileTooLarge`] beyond 4 MiB.
+pub fn bytes(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST {
+        let reason = format!("this has more than {} MiB, the most that is read", LONGEST >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
+    }
+    Ok(bytes)
 }
 
 /// A fault in `text`, with the line that it is in, unless that is none to be shown.
@@ -335,6 +354,16 @@ mod tests {
         assert!(all[0].upload.is_some() && all[0].download.is_some());
         assert_eq!(all[0].mark_bits, None);
         assert_eq!(all[0].tuning, crate::Tuning::default());
+    }
+
+    #[test]
+    fn a_file_has_an_end() {
+        assert_eq!(bytes(&b"a"[..]).unwrap(), b"a");
+        assert_eq!(bytes(io::repeat(b'#').take(LONGEST)).unwrap().len() as u64, LONGEST);
+        for source in ["/dev/zero", "/dev/urandom"] {
+            let error = read(Path::new(source)).unwrap_err().to_string();
+            assert!(error.contains("more than 4 MiB"), "{error}");
+        }
     }
 
     #[test]

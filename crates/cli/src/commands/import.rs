@@ -1,19 +1,18 @@
 //! `simnel import`: what sqm-scripts or `tc` do now, as a configuration file.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use miette::miette;
+use simnel_gateway::config;
 use simnel_gateway::import::{self, Imported};
 
 use super::{interface_name, output_failed};
 
 /// Where OpenWrt keeps the settings of sqm-scripts.
 const SQM: &str = "/etc/config/sqm";
-/// No such file is longer; what is piped in by mistake may be.
-const LONGEST: u64 = 1 << 20;
 
 /// Take over what sqm-scripts or `tc` do now: print it as a configuration file.
 #[derive(clap::Args)]
@@ -93,13 +92,10 @@ fn lines(imported: &Imported, not_taken: impl Fn(&str)) -> miette::Result<String
 }
 
 fn text(path: &Path) -> miette::Result<String> {
-    let mut bytes = Vec::new();
-    let source: io::Result<Box<dyn Read>> = match path.to_str() {
-        Some("-") => Ok(Box::new(io::stdin().lock())),
-        _ => File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
-    };
-    source
-        .and_then(|source| source.take(LONGEST).read_to_end(&mut bytes))
-        .map_err(|error| miette!("cannot read {}: {error}", path.display()))?;
+    let bytes = match path.to_str() {
+        Some("-") => config::bytes(io::stdin().lock()),
+        _ => File::open(path).and_then(config::bytes),
+    }
+    .map_err(|error| miette!("cannot read {}: {error}", path.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

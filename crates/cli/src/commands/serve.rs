@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use miette::IntoDiagnostic;
+use simnel_gateway::config;
 use simnel_measure::server::{Limits, Server};
 use simnel_measure::{wire, Peer};
 
@@ -139,8 +140,10 @@ fn secret(path: &std::path::Path) -> miette::Result<String> {
 
 /// The first line of a file.
 pub(super) fn token(path: &std::path::Path) -> miette::Result<String> {
-    let text = std::fs::read_to_string(path)
+    let bytes = std::fs::File::open(path)
+        .and_then(config::bytes)
         .map_err(|error| miette::miette!("cannot read {}: {error}", path.display()))?;
+    let text = String::from_utf8_lossy(&bytes);
     match text.lines().next().map(str::trim).filter(|line| !line.is_empty()) {
         Some(line) => Ok(line.to_owned()),
         None => Err(misuse(format!("{} has no token in its first line", path.display()))),
