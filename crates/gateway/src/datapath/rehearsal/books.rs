@@ -67,8 +67,9 @@ pub(super) struct Books {
     ghosts: HashMap<u32, Vec<u32>>,
     ghost_bytes: u64,
     bounds: Bounds,
-    /// A packet that left at an earlier rate is paid for by then: a change leaves the debt.
-    paid: Time,
+    /// A packet that left at an earlier rate is paid for by then: a change leaves the debt. With
+    /// what had been excused: the loop forfeits time in which it cannot work.
+    paid: (Time, Span),
     /// The longest that any packet held now may be queued: it came under these bounds or later.
     longest: Span,
     /// Time in which the loop could not work.
@@ -98,7 +99,7 @@ impl Books {
             ghosts: HashMap::new(),
             ghost_bytes: 0,
             bounds,
-            paid: Time::ZERO,
+            paid: (Time::ZERO, Span::ZERO),
             longest: bounds.longest(),
             excused: Span::ZERO,
             refused: false,
@@ -118,7 +119,8 @@ impl Books {
 
     /// Other settings hold from `now` on.
     pub(super) fn follow(&mut self, bounds: Bounds, now: Time) {
-        self.paid = self.paid.max(now + self.bounds.time_of(FULL));
+        let debt = now + self.bounds.time_of(FULL);
+        self.paid = (self.paid().max(debt), self.excused);
         self.bounds = bounds;
         self.longest = self.longest.max(bounds.longest());
         self.window.clear();
@@ -127,6 +129,11 @@ impl Books {
         if let Some((_, excused)) = self.quiet_until {
             self.quiet_until = Some((Time(u64::MAX), excused));
         }
+    }
+
+    fn paid(&self) -> Time {
+        let (time, excused) = self.paid;
+        time + Span(self.excused.0 - excused.0)
     }
 
     /// The loop was kept from its work.
@@ -231,7 +238,7 @@ impl Books {
         // What left last may just have begun to.
         let time = self.bounds.time_of(self.bytes + self.ghost_bytes + FULL);
         let time = Span(time.0 + time.0 / 50) + SLACK;
-        self.quiet_until = Some((now.max(self.paid) + time, self.excused));
+        self.quiet_until = Some((now.max(self.paid()) + time, self.excused));
     }
 
     /// Looks whether all holds. With `drained`, all may leave at once.

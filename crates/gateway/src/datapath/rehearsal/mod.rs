@@ -90,7 +90,7 @@ impl Qdisc for Faulty {
         self.seen += 1;
         let is_at_fault = self.seen.is_multiple_of(4_096);
         if is_at_fault && self.kind == Discipline::Hoarding {
-            std::mem::forget(Box::new(*packet));
+            std::mem::forget(std::hint::black_box(Box::new(*packet)));
         }
         if !is_at_fault || self.kind != Discipline::Forgetful {
             self.inner.enqueue(packet, now, owner);
