@@ -121,13 +121,14 @@ const CATCH_UP: Bounds = Bounds {
 };
 const BATCH: Bounds =
     Bounds { key: "batch_us", range: 0..=10_000, reason: "every packet may wait as long" };
-/// Most bytes of a file: twice what all rules with all their forms take.
-const LONGEST: u64 = 4 << 20;
 const QUEUE_LENGTH: Bounds = Bounds {
     key: "queue_length",
     range: 256..=262_144,
     reason: "with fewer, traffic passes unshaped; each takes some 2 KB of the kernel's memory",
 };
+
+/// Most bytes of a file: twice what all rules with all their forms take.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Reads and understands a file.
 ///
@@ -147,9 +148,9 @@ pub fn read(path: &Path) -> Result<Vec<Settings>, Error> {
 /// That of reading; [`io::ErrorKind::FileTooLarge`] beyond 4 MiB.
 pub fn bytes(source: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    source.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LONGEST {
-        let reason = format!("this has more than {} MiB, the most that is read", LONGEST >> 20);
+    source.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let reason = format!("this has more than {} MiB, the most that is read", MOST_BYTES >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
     }
     Ok(bytes)
@@ -359,7 +360,7 @@ mod tests {
     #[test]
     fn a_file_has_an_end() {
         assert_eq!(bytes(&b"a"[..]).unwrap(), b"a");
-        assert_eq!(bytes(io::repeat(b'#').take(LONGEST)).unwrap().len() as u64, LONGEST);
+        assert_eq!(bytes(io::repeat(b'#').take(MOST_BYTES)).unwrap().len() as u64, MOST_BYTES);
         for source in ["/dev/zero", "/dev/urandom"] {
             let error = read(Path::new(source)).unwrap_err().to_string();
             assert!(error.contains("more than 4 MiB"), "{error}");
