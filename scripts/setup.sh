@@ -89,6 +89,9 @@ guest cpio cpio
 guest depmod kmod
 ls -d /lib/modules/*-cloud-amd64/build >/dev/null 2>&1 ||
     guests="$guests linux-headers-cloud-amd64"
+# Debian's package in a clean system (dist/debian/test); a router's program (scripts/static.sh).
+guest mmdebstrap mmdebstrap
+guest qemu-aarch64-static qemu-user-static
 # Linux's disciplines, which ours are compared with (conformance/fuzz-linux.sh).
 for tool in flex bison bc; do guest $tool $tool; done
 guest xz xz-utils
@@ -160,13 +163,14 @@ if have rustup; then
         rustup component add rust-src --toolchain "$channel" >&2 ||
             say 'WARNING: rustup could not install rust-src; the kernel module cannot be built'
     fi
-    # The simulation side is checked for browsers.
-    wasm=wasm32-unknown-unknown
-    if ! rustup target list --toolchain "$channel" --installed 2>/dev/null | grep -qx $wasm; then
-        say "installing Rust's $wasm"
-        rustup target add $wasm --toolchain "$channel" >&2 ||
-            say "WARNING: rustup could not install $wasm; that check will not run"
-    fi
+    # The simulation side is checked for browsers, the gateway for routers.
+    for target in wasm32-unknown-unknown aarch64-unknown-linux-musl; do
+        if ! rustup target list --toolchain "$channel" --installed 2>/dev/null | grep -qx $target; then
+            say "installing Rust's $target"
+            rustup target add $target --toolchain "$channel" >&2 ||
+                say "WARNING: rustup could not install $target; that check will not run"
+        fi
+    done
 fi
 enough || fail "cargo $minimum or newer is needed, found: $(cargo --version 2>&1 | head -n 1)"
 

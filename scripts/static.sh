@@ -6,7 +6,7 @@
 # Each is built, must not be above 4 MB, and is run: its version, its words, and what it says of a file
 # with a mistake. Those of other processors run under qemu-user (Debian: qemu-user-static). Results are
 # target/static/simnel-ARCHITECTURE. What cannot be built or run here says so in a line that starts with
-# NOT RUN; the exit status is 1 only for what is wrong.
+# NOT RUN: and the exit status is 1 only for what is wrong.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
@@ -14,7 +14,7 @@ most=4000000
 failed=0
 
 fail() { echo "FAILED  $*" && failed=1; }
-not_run() { echo "NOT RUN $*"; }
+not_run() { echo "NOT RUN: static program for $*"; }
 
 # The target's name, and what runs it.
 describe() {
