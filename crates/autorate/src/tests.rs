@@ -537,6 +537,22 @@ fn whose_delay_it_is() {
     assert_eq!(drains(8, 100, [80, 10]), [false, false], "little, and not for long");
 }
 
+/// A line below the floor of the download's rate: draining that shows nothing, and the upload is
+/// tried as well after twice the time that an effect takes, 400 ms.
+#[test]
+fn what_the_download_cannot_drain_may_be_the_uploads() {
+    let mut both = Both::new(1);
+    let limits = [limits(1, 100), limits(10, 10)];
+    let settings = Settings { limits, reflectors: 1, active: 1 };
+    both.controller = Controller::new(&settings, Time::ZERO);
+    (0..10).for_each(|_| both.tick(30, [100, 50]));
+    for n in 0..26 {
+        let rise = [4, 8, 40][usize::from(n >= 14) + usize::from(n >= 16)];
+        both.tick(30 + rise, [100, 50]);
+        assert_eq!(both.drains(), [n >= 25, n >= 17], "{n}");
+    }
+}
+
 #[test]
 fn reflectors_are_replaced_while_traffic_passes() {
     for (bytes, replaced) in [(0, false), (1, true)] {

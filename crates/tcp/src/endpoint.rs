@@ -160,11 +160,15 @@ impl Endpoint {
             self.take_unusual(segment);
             return;
         }
+        // RFC 9293, section 3.10.7.4: without ACK nothing is taken, and nothing answered.
+        if !segment.flags.has(TcpFlags::ACK) {
+            return;
+        }
         if !self.receiver.accepts(segment) {
             self.work |= work::ACK;
             return;
         }
-        if segment.flags.has(TcpFlags::ACK) && !self.sender.is_settled(segment) {
+        if !self.sender.is_settled(segment) {
             let acked = self.sender.acked();
             if !self.sender.on_ack(segment, now) {
                 return;

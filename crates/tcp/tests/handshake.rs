@@ -388,6 +388,17 @@ fn a_syn_in_a_connection_that_stands_is_answered() {
     assert_eq!(b.state(), State::Established);
 }
 
+/// RFC 9293, section 3.10.7.4, and Linux's `tcp_rcv_established`.
+#[test]
+fn without_ack_nothing_is_taken() {
+    for (flags, taken) in [(TcpFlags::ACK, 100), (TcpFlags::PSH, 0)] {
+        let (mut client, _) = connected(&Config::default(), &Config::default());
+        client.on_segment(&Segment { len: 100, ..Segment::new(flags, 1, 1) }, ms(30));
+        assert_eq!(client.stats().bytes_received, taken);
+        assert_eq!(sent(&mut client, ms(30)).len(), usize::from(taken > 0));
+    }
+}
+
 #[test]
 fn what_is_written_is_unsent_until_it_leaves() {
     let (mut a, _) = connected(&Config::default(), &Config::default());

@@ -400,6 +400,29 @@ mod tests {
         assert_eq!(on_data(2_001), Some(told.to_vec()));
     }
 
+    /// Linux's `truesize`: segments that have merged take the memory of one, and neighbours share
+    /// it, up to seventeen; what a filled gap sets free joins as well.
+    #[test]
+    fn what_has_merged_takes_the_memory_of_one() {
+        let offered = |segments: &[(u64, u32)]| {
+            let config = Config { segment_overhead: 4_000, ..Config::default() };
+            let mut receiver = receiver(&Config { rcvbuf: 80_000, ..config });
+            receiver.window.offered = 0;
+            let now = Now::new(Time(9_000_000));
+            for &(seq, len) in segments {
+                receiver.on_data(&data(seq, len), 1_000, &Round::default(), &now);
+            }
+            let Receiver { acks, window, nxt, .. } = &mut receiver;
+            window.offer(*nxt, acks, &now)
+        };
+        // Half of what is left of the memory.
+        assert_eq!(offered(&[(1_001, 9_000)]), (80_000 - 9_000 - 4_000) / 2);
+        assert_eq!(offered(&[(2_001, 1_000), (1_001, 1_000)]), (80_000 - 2_000 - 4_000) / 2);
+        let twenty: Vec<(u64, u32)> = (4..21).map(|n| (1 + 1_000 * n, 1_000)).collect();
+        let twenty = [&[(1_001, 3_000)], &twenty[..]].concat();
+        assert_eq!(offered(&twenty), (80_000 - 20_000 - 8_000) / 2);
+    }
+
     /// Number of segments that are acknowledged at once from here on.
     fn quick(receiver: &mut Receiver) -> usize {
         let at_once = |_: &usize| {

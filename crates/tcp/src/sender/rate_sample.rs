@@ -122,8 +122,8 @@ impl Sampler {
         sample.interval_us = sending.max(acking);
         sample.prior_delivered = departure.delivered;
         sample.app_limited = newest.app_limited;
-        // Shorter than any RTT: an artefact of retransmission.
-        if sample.interval_us >= rtt.min_us() && sample.interval_us > 0 {
+        // Shorter than any RTT, which is 1 µs at least: an artefact of retransmission.
+        if sample.interval_us >= rtt.min_us() {
             sample.delivered = Some(window.delivered.wrapping_sub(departure.delivered));
         }
         sample
@@ -244,6 +244,22 @@ mod tests {
         assert!(path.sampler.app_limited());
         assert!(path.ack(&[second], 21_000).app_limited);
         assert!(!path.sampler.app_limited());
+    }
+
+    /// Linux's `tcp_ack`: an old acknowledgement makes no sample, nor does what it delivered count
+    /// for the next one; but the next flight is measured from there.
+    #[test]
+    fn what_is_forgotten_makes_no_sample() {
+        let mut path = Path::new();
+        let first = path.send(1, 1_000, true);
+        let second = path.send(2, 9_000, false);
+        path.sampler.on_delivered(&second.0, second.1);
+        path.sampler.forget();
+        assert_eq!(path.ack(&[], 20_000).delivered, None);
+        assert_eq!(path.ack(&[first], 21_000).interval_us, 20_000);
+        path.sampler.on_delivered(&second.0, second.1);
+        path.sampler.forget();
+        assert_eq!(path.send(3, 30_000, false).1.first_sent_us, 9_000);
     }
 
     #[test]

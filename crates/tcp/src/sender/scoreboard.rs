@@ -558,6 +558,20 @@ mod tests {
         assert!(board.sacked.is_empty());
     }
 
+    /// Searches go on where they were, or from the front if that is gone.
+    #[test]
+    fn what_was_looked_at_is_not_looked_at_again() {
+        for (popped, from) in [(3, 5), (5, 5), (6, 6)] {
+            let mut pair = Pair::new();
+            (0..10).for_each(|us| pair.push(MSS as u16, us));
+            let board = &mut pair.board;
+            (board.resend_hint, board.oldest_original) = (5, 5);
+            (0..popped).for_each(|_| board.pop());
+            board.settle(1 + u64::from(MSS) * popped);
+            assert_eq!((board.resend_hint, board.oldest_original), (from, from), "{popped}");
+        }
+    }
+
     #[test]
     fn a_loss_before_the_last_one_sent_again_is_found() {
         let mut pair = Pair::new();

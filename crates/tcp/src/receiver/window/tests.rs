@@ -114,6 +114,9 @@ fn small_segments_open_the_window_less() {
     assert_eq!(grown(426, 1_048_576), 2_896);
     assert_eq!(grown(426, 1_048_577), 0);
     assert_eq!(grown(425, 1_048_576), 0);
+    // Of 1330 a quarter is 332, which is halved three times.
+    assert_eq!(grown(50, 131_072), 2_896);
+    assert_eq!(grown(50, 131_073), 0);
     // Full enough: no such bound.
     assert_eq!(grown(1_279, 1_500_000), 2_896);
     assert_eq!(grown(1_278, 1_500_000), 0);

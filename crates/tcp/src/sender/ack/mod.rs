@@ -308,7 +308,7 @@ impl Sender {
         self.window.delivered = self.window.delivered.wrapping_add(segments);
         let Some(marker) = self.recovery.undo_marker else {
             if left > ack_seq {
-                self.discount_resent(left, right, ack_seq, ack);
+                self.discount_resent(left, right, ack);
             }
             return true;
         };
@@ -319,14 +319,14 @@ impl Sender {
                 self.recovery.undo_resends = left.max(0);
             }
         } else if left > ack_seq || (right <= ack_seq && right > marker) {
-            self.discount_resent(left, right, ack_seq, ack);
+            self.discount_resent(left, right, ack);
         }
         true
     }
 
     /// A duplicate of segments still on record: their retransmission was not needed. If a SACK had
     /// come for one before, the original was only late.
-    fn discount_resent(&mut self, left: u64, right: u64, ack_seq: u64, ack: &mut Ack) {
+    fn discount_resent(&mut self, left: u64, right: u64, ack: &mut Ack) {
         let Some(mut id) = self.board.find(left.max(self.window.una), self.window.mss) else {
             return;
         };
@@ -342,7 +342,7 @@ impl Sender {
                     ack.reordered = ack.reordered.min(seq);
                 }
             }
-            if record.has(flag::RESENT) && end > ack_seq {
+            if record.has(flag::RESENT) {
                 record.flags &= !flag::RESENT;
                 self.board.resent_out -= 1;
             }

@@ -269,9 +269,8 @@ impl Sender {
         // half an RTT.
         let Some(head) = self.board.first() else { return false };
         let (age, rtt) = (now.since_us(head.sent_us), self.rtt.srtt_us());
-        in_flight > 0
-            && now.ms.wrapping_sub(self.window.last_sent_ms) <= 1
-            && age + (rtt / 2).min(1_000) >= rtt
+        let follows = now.ms.wrapping_sub(self.window.last_sent_ms) <= 1;
+        follows && age + (rtt / 2).min(1_000) >= rtt
     }
 
     /// Segments of a super-packet: a millisecond at the pacing rate, two at least.

@@ -412,6 +412,11 @@ fn a_repetition_is_stamped_as_it_leaves() {
     assert_eq!(stamps, (3, 0, 0));
     assert!(sender.board.get(0).has(flag::APP_LIMITED));
     assert!(!sender.board.get(1).has(flag::APP_LIMITED));
+    // What is new is stamped as well.
+    let id = sender.board.last_id().wrapping_add(1);
+    sender.write_end = 7_001;
+    sender.send_segment(1_000, &Now::new(Time(9_000_000)));
+    assert!(sender.board.get(id).has(flag::APP_LIMITED) && sender.board.get(id).has(flag::PSH));
     // Once the limit is over, it is forgotten.
     sender.sampler = sending_by(CongestionControl::Bbr).sampler;
     sender.send_again(0, true, &Now::new(Time(9_000_000)));
