@@ -8,7 +8,7 @@
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Rate;
-use simnel_core::tc::{units, Keyword, ParseError};
+use simnel_core::tc::{slip, units, ParseError};
 
 use crate::direction::Direction;
 use crate::tree::is_tree;
@@ -20,9 +20,6 @@ const MTU: u64 = 1600;
 /// ...and this part of a second's worth, so that late wake-ups cost no throughput: what `tc` allows
 /// with a clock of 250 Hz.
 const BURSTS_PER_SECOND: u64 = 250;
-
-/// The least that a line can have: what is below it is a slip, unless it is said in `bit`.
-const LEAST: Rate = Rate::from_bits(64_000);
 
 /// The words of a discipline, as somebody said them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,96 +172,14 @@ fn understood(
         error.index += said;
         format!("{direction}: {error}")
     })?;
-    check_own_rates(words).map_err(|error| format!("{direction}: {error}"))?;
+    qdisc::check_rates(words).map_err(|error| format!("{direction}: {error}"))?;
     Ok(config)
 }
 
-/// An error for a rate that no line has, or that is another one than it looks like.
+/// An error for a rate that no line has, or that is another one than it looks like. What cannot be
+/// read the grammar says, where it is needed.
 pub(crate) fn check_rate(direction: Direction, word: &str) -> Result<(), String> {
-    let error = |slip| format!("{direction}: `{word}` is {slip}");
-    if let Some(slip) = slip(word) {
-        return Err(error(slip));
-    }
-    match units::rate(word) {
-        Ok(rate)
-            if !rate.is_unlimited() && rate < LEAST && !unit(word).eq_ignore_ascii_case("bit") =>
-        {
-            let bits = rate.bits();
-            let number = number(word);
-            Err(error(format!(
-                "less than any line has: did you mean `{number}mbit`? If not, say `{bits}bit`"
-            )))
-        }
-        // What cannot be read the grammar says, where it is needed.
-        _ => Ok(()),
-    }
-}
-
-/// The same for the rates in a discipline's own `words`; those of its classes may be small.
-///
-/// # Errors
-/// A rate without a unit below what any line has, one in bytes, or less than a byte per second.
-pub fn check_own_rates(words: &str) -> Result<(), String> {
-    let takes_rate = |word: &str| {
-        let takes = |keyword: &Keyword| keyword.word == word && keyword.argument == "RATE";
-        qdisc::disciplines().iter().any(|known| qdisc::keywords(known.name).any(takes))
-    };
-    let mut words = words.split_whitespace().peekable();
-    while let Some(keyword) = words.next() {
-        let rate = words.peek().filter(|_| takes_rate(keyword));
-        if let Some((rate, slip)) = rate.and_then(|rate| Some((rate, slip(rate)?))) {
-            return Err(format!("`{keyword} {rate}` is {slip}"));
-        }
-    }
-    Ok(())
-}
-
-/// The unit of a rate.
-fn unit(word: &str) -> &str {
-    let is_digit = |c: char| c.is_ascii_digit();
-    let rest = word.trim_start_matches(|c: char| is_digit(c) || "+-.".contains(c));
-    // `1e1` has an exponent and no unit.
-    let exponent = rest.strip_prefix(['e', 'E']);
-    let exponent = exponent.map(|digits| digits.strip_prefix(['+', '-']).unwrap_or(digits));
-    match exponent {
-        Some(digits) if digits.starts_with(is_digit) => digits.trim_start_matches(is_digit),
-        _ => rest,
-    }
-}
-
-/// The part before it.
-fn number(word: &str) -> &str {
-    &word[..word.len() - unit(word).len()]
-}
-
-/// The other reading of a rate without its unit, or with one of bytes; of one that rounds to none.
-fn slip(word: &str) -> Option<String> {
-    let rate = units::rate(word).ok()?;
-    let (number, unit) = (number(word), unit(word));
-    if unit.to_ascii_lowercase().ends_with("bps") {
-        // A unit of bytes without its thousands is no line's either.
-        let thousands = if unit.len() == 3 { "m" } else { &unit[..unit.len() - 3] };
-        let bits = format!("{number}{thousands}bit");
-        return Some(format!("in bytes per second, {}: did you mean `{bits}`?", shown(rate)));
-    }
-    // A plain zero is no limit.
-    if rate.is_unlimited() && number.contains(|c: char| ('1'..='9').contains(&c)) {
-        let bits =
-            if unit.is_empty() { format!("{number} bits per second, ") } else { String::new() };
-        return Some(format!("{bits}less than a byte per second: did you mean `{number}mbit`?"));
-    }
-    (unit.is_empty() && !rate.is_unlimited() && rate < LEAST).then(|| {
-        format!("{number} bits per second: did you mean `{number}mbit`? If not, say `{number}bit`")
-    })
-}
-
-fn shown(rate: Rate) -> String {
-    let bits = rate.bits();
-    match bits {
-        0..1_000 => format!("{bits} bit/s"),
-        1_000..1_000_000 => format!("{} kbit/s", bits / 1_000),
-        _ => format!("{} Mbit/s", bits as f64 / 1e6),
-    }
+    slip::of_line(word).map_or(Ok(()), |slip| Err(format!("{direction}: `{word}` is {slip}")))
 }
 
 /// The keyword of the rate to which the discipline `name` shapes, if it does.

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use simnel_core::qdisc::{self, Config, Device};
-use simnel_core::tc::units;
+use simnel_core::tc::{slip, units};
 use simnel_core::{Packet, Time};
 use simnel_lab::conformance::golden::{Fate, Link};
 use simnel_lab::conformance::replay::{
     classifier, drive, open, Failure, Sink, Source, Tally, TraceError, Waiting,
 };
 
-use crate::error::Error;
+use crate::error::{whole, Error};
 use crate::work::{interruptible, Watch};
 
 /// The summary as JSON.
@@ -24,11 +24,11 @@ pub fn replay(
     path: PathBuf,
     qdisc: &str,
     rate: Option<&str>,
-    seed: u64,
-    top: usize,
+    #[pyo3(from_py_with = whole)] seed: u64,
+    #[pyo3(from_py_with = whole)] top: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let config = qdisc::parse(qdisc).map_err(|error| Error::new_err(error.to_string()))?;
+    let config = qdisc::parse_strictly(qdisc).map_err(|error| Error::new_err(error.to_string()))?;
     let asked = rate.map(bits).transpose()?;
     // What shapes itself has no line behind it.
     let bits = asked.filter(|_| config.rate().is_none());
@@ -46,8 +46,9 @@ pub fn replay(
 }
 
 fn bits(words: &str) -> PyResult<u64> {
-    match units::rate(words) {
-        Ok(rate) if rate.0 > 0 => Ok(rate.bits()),
+    match (slip::of_rate(words), units::rate(words)) {
+        (Some(slip), _) => Err(Error::new_err(format!("`{words}` is {slip}"))),
+        (None, Ok(rate)) if rate.0 > 0 => Ok(rate.bits()),
         _ => Err(Error::new_err(format!("`{words}` is no rate; expected 20mbit, for instance"))),
     }
 }

@@ -13,7 +13,7 @@ use simnel_scenario::{Finished, ScenarioError, Simulation, Summary, STEPS};
 use simnel_sim::Direction;
 
 use crate::discipline::{lock, Fault, Own};
-use crate::error::{in_scenario, of_key, Error};
+use crate::error::{in_scenario, of_key, whole, Error};
 use crate::run::Run;
 use crate::work::{interruptible, Stop, Watch};
 
@@ -125,7 +125,7 @@ impl Scenario {
                 let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
                 Ok(Scenario { text, directory, read })
             }
-            Err((error, text)) => Err(in_scenario(error, &text)),
+            Err((error, text)) => Err(in_scenario(error, &text.unwrap_or_default())),
         }
     }
 
@@ -170,7 +170,7 @@ impl Scenario {
         &self,
         py: Python<'_>,
         qdisc: Option<Choice>,
-        seed: u64,
+        #[pyo3(from_py_with = whole)] seed: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
         let with_words = |words: Option<&str>| {
@@ -194,7 +194,7 @@ impl Scenario {
         &self,
         py: Python<'_>,
         qdisc: Option<Choice>,
-        seed: u64,
+        #[pyo3(from_py_with = whole)] seed: u64,
         stop: Option<&Stop>,
     ) -> PyResult<Option<BTreeMap<String, f64>>> {
         // Without a switch the run ends by a signal, which only a process's main thread sees.

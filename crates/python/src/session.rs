@@ -9,7 +9,7 @@ use simnel_scenario::summary::millis;
 use simnel_sim::{Direction, Kind};
 
 use crate::discipline::lock;
-use crate::error::Error;
+use crate::error::{whole, Error};
 use crate::scenario::Scenario;
 
 /// A simulation under way. Its parts need more alignment than Python's memory has.
@@ -35,7 +35,11 @@ struct Counters {
 impl Session {
     #[new]
     #[pyo3(signature = (scenario, qdisc = None, seed = 1))]
-    fn new(scenario: &Scenario, qdisc: Option<&str>, seed: u64) -> PyResult<Session> {
+    fn new(
+        scenario: &Scenario,
+        qdisc: Option<&str>,
+        #[pyo3(from_py_with = whole)] seed: u64,
+    ) -> PyResult<Session> {
         let (simulation, mut run) = scenario.begin(qdisc, seed)?;
         let traffic = &simulation.setup().traffic;
         let kinds = traffic.iter().flat_map(|one| (0..one.count).map(|_| &one.kind));
@@ -75,7 +79,7 @@ impl Session {
 
     fn configure(&self, direction: &str, words: &str) -> PyResult<()> {
         let refused = |what: String| Error::new_err(format!("`{words}`: {what}"));
-        let config = qdisc::parse(words).map_err(|error| refused(error.to_string()))?;
+        let config = qdisc::parse_strictly(words).map_err(|error| refused(error.to_string()))?;
         let mut run = lock(&self.run);
         let changed = run.configure(to(direction)?, &config);
         changed.map_err(|error| refused(error.to_string()))

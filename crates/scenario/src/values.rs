@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use simnel_core::qdisc;
-use simnel_core::tc::units;
+use simnel_core::tc::{slip, units};
 use simnel_core::{dscp, Rate, Span};
 use simnel_sim::setup::Loss;
 use toml::Spanned;
@@ -19,20 +19,29 @@ fn wrong(word: &Word, expected: &str) -> ScenarioError {
 
 /// A rate; None for `unlimited`.
 pub(super) fn rate(word: &Word) -> Result<Option<Rate>> {
+    const EXPECTED: &str = "a rate such as \"20mbit\" (512bit at least), or \"unlimited\"";
     match word.get_ref().as_str() {
         "unlimited" => Ok(None),
-        text => units::rate(text)
-            .ok()
-            .filter(|rate| rate.bytes() >= 64)
-            .map(Some)
-            .ok_or_else(|| wrong(word, "a rate such as \"20mbit\", or \"unlimited\"")),
+        text => match plain_rate(text, word.span(), EXPECTED)? {
+            rate if rate.bytes() >= 64 => Ok(Some(rate)),
+            _ => Err(wrong(word, EXPECTED)),
+        },
     }
 }
 
 /// A rate in a change of the line: `0bit` is an outage.
 pub(super) fn changed_rate(word: &Word) -> Result<Rate> {
-    units::rate(word.get_ref())
-        .map_err(|_| wrong(word, "a rate such as \"20mbit\"; \"0bit\" is an outage"))
+    plain_rate(word.get_ref(), word.span(), "a rate such as \"20mbit\"; \"0bit\" is an outage")
+}
+
+/// A rate that is what it looks like.
+fn plain_rate(text: &str, span: Range<usize>, expected: &str) -> Result<Rate> {
+    let error = |what| ScenarioError::at(span, what, expected);
+    match (slip::of_rate(text), units::rate(text)) {
+        (Some(slip), _) => Err(error(format!("`{text}` is {slip}"))),
+        (None, Ok(rate)) => Ok(rate),
+        (None, Err(_)) => Err(error(format!("`{text}` cannot be used here"))),
+    }
 }
 
 /// A time with its unit.
@@ -86,13 +95,15 @@ pub(super) fn frequency(amount: &Amount) -> Result<Span> {
 
 /// A bit rate of an application.
 pub(super) fn bit_rate(amount: &Amount) -> Result<Rate> {
+    const EXPECTED: &str = "a rate such as \"2mbit\"";
     let read = match amount.get_ref() {
-        Quantity::Word(word) => units::rate(word).ok().filter(|rate| rate.bytes() > 0),
-        Quantity::Integer(_) | Quantity::Float(_) => None,
+        Quantity::Word(word) => plain_rate(word, amount.span(), EXPECTED)?,
+        Quantity::Integer(_) | Quantity::Float(_) => Rate(0),
     };
-    read.ok_or_else(|| {
-        ScenarioError::at(amount.span(), "this is no rate", "a rate such as \"2mbit\"")
-    })
+    match read.is_unlimited() {
+        true => Err(ScenarioError::at(amount.span(), "this is no rate", EXPECTED)),
+        false => Ok(read),
+    }
 }
 
 /// `0.1%`, or `every 1000`.
@@ -133,7 +144,7 @@ pub(super) fn discipline(
     let (what, expected) = if filled.contains("{rate}") {
         ("`{rate}` stands for the line's rate, and this line has none".into(), "a rate")
     } else {
-        match qdisc::parse(&filled) {
+        match qdisc::parse_strictly(&filled) {
             Ok(config) => match qdisc::build(&config, &Default::default()) {
                 Ok(_) => return Ok(config),
                 Err(error) => expected(error.to_string()),

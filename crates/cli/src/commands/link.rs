@@ -8,7 +8,6 @@ use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::Span;
 use simnel_gateway::daemon::Daemon;
 use simnel_gateway::link::{stop_on_signals, Link, LinkSettings};
-use simnel_gateway::words::check_own_rates;
 use simnel_gateway::Settings;
 
 use super::{misuse, misuse_with_help, Control};
@@ -66,7 +65,7 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
     }
     let line = |words: &[&str]| -> miette::Result<Config> {
         let line = qdisc::parse_words(&[&["line"], words].concat()).map_err(misuse)?;
-        check_own_rates(&words.join(" ")).map_err(misuse)?;
+        qdisc::check_rates(&words.join(" ")).map_err(misuse)?;
         Ok(line)
     };
     let mut halves = words.splitn(2, |word| *word == "reverse");

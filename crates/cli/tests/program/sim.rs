@@ -53,6 +53,30 @@ fn a_report_is_a_page_or_a_folder_of_pages() {
 }
 
 #[test]
+fn an_input_that_makes_no_sense_is_refused_with_status_2() {
+    let directory = tempfile::tempdir().unwrap();
+    let slow = SCENARIO.replace("up = \"2mbit\"", "up = \"600\"");
+    for (scenario, qdisc, said) in [
+        ("", "pie", "missing field `duration`"),
+        (SCENARIO, "cake bandwidth 20", "`bandwidth 20` is 20 bits per second: did you mean"),
+        (SCENARIO, "tbf rate 2mbps burst 9k limit 9k", "did you mean `2mbit`?"),
+        (&slow, "pie", "`600` is 600 bits per second: did you mean `600mbit`?"),
+    ] {
+        let path = write(directory.path(), scenario);
+        let output = simnel(&["sim", path.to_str().unwrap(), "--qdisc", qdisc]);
+        let errors = text(&output.stderr).replace("\n  │ ", " ");
+        assert!(errors.contains(said), "{said}: {errors}");
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+    }
+    let output = simnel(&["sim", directory.path().join("none.toml").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let explicit = ["--qdisc", "cake bandwidth 20bit", "--json"];
+    let path = write(directory.path(), SCENARIO);
+    let output = simnel(&[&["sim", path.to_str().unwrap()][..], &explicit].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_scenario_gives_a_table_and_a_page_beside_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = write(directory.path(), SCENARIO);

@@ -46,7 +46,8 @@ pub use described::{Described, Listed, Names};
 pub use needs::{Bypass, Choice, Needs};
 use parse::parse_child;
 pub use parse::{
-    amend, discipline, disciplines, keywords, parse, parse_with_default, parse_words, Discipline,
+    amend, check_rates, discipline, disciplines, keywords, parse, parse_strictly,
+    parse_with_default, parse_words, Discipline,
 };
 pub use show::{
     show, show_json, show_json_items, show_own, show_own_json, Common, Handle, NotAHandle, Parent,

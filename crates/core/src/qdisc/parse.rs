@@ -10,7 +10,7 @@ use super::described::{Listed, Names};
 use super::netlink::{Read, Request, WriteClass, OTHER};
 use super::{Config, DISCIPLINES};
 use crate::netlink::Error;
-use crate::tc::{Keyword, Keywords, ParseError, Problem, Words};
+use crate::tc::{slip, Keyword, Keywords, ParseError, Problem, Words};
 
 /// Most disciplines below each other: nobody needs more than a shaper in a class.
 const MAX_DEPTH: u32 = 5;
@@ -92,6 +92,32 @@ pub fn keywords(name: &str) -> impl Iterator<Item = &'static Keyword> {
 /// Reads a configuration from one text: `cake bandwidth 20mbit nat`.
 pub fn parse(text: &str) -> Result<Config, ParseError> {
     parse_or(Words::split(text), None)
+}
+
+/// As [`parse`], of words that a person said: a rate that is another one than it looks like is an
+/// error.
+pub fn parse_strictly(text: &str) -> Result<Config, ParseError> {
+    let config = parse(text)?;
+    check_rates(text)?;
+    Ok(config)
+}
+
+/// An error for a rate in `text` that is another one than it looks like ([`slip`]). Those of
+/// classes may be small.
+pub fn check_rates(text: &str) -> Result<(), ParseError> {
+    let takes_rate = |word: &str| {
+        let mut known = DISCIPLINES.iter().flat_map(|known| keywords(known.name));
+        known.find(|keyword| keyword.word == word && keyword.argument == "RATE")
+    };
+    let mut words = Words::split(text);
+    while let Some(word) = words.next() {
+        let Some(keyword) = takes_rate(word) else { continue };
+        if words.peek().is_some_and(|rate| slip::of_rate(rate).is_some()) {
+            words.next();
+            return Err(words.error_here(Problem::Slip { keyword: keyword.word }));
+        }
+    }
+    Ok(())
 }
 
 /// As [`parse`], of `before` and then `words`, which may say again what stands there: the later

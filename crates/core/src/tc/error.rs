@@ -3,6 +3,8 @@
 use alloc::string::String;
 use core::fmt;
 
+use super::slip;
+
 /// A word that cannot be used, with all that a one-line message or a drawn caret needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
@@ -64,6 +66,11 @@ pub enum Problem {
         /// Why.
         reason: &'static str,
     },
+    /// A rate that is another one than it looks like.
+    Slip {
+        /// The keyword.
+        keyword: &'static str,
+    },
     /// A keyword's value is too small or too large.
     OutOfRange {
         /// The keyword.
@@ -99,6 +106,7 @@ impl ParseError {
             Problem::OutOfRange { range, .. } => range,
             Problem::Foreign { .. } => "a word that is known here, too",
             Problem::Twice { .. } => "something that was not said before",
+            Problem::Slip { .. } => "a RATE such as 20mbit",
         }
     }
 }
@@ -136,6 +144,10 @@ impl fmt::Display for ParseError {
             }
             Problem::Twice { keyword } => {
                 write!(f, "`{word}` (word {place}) comes too late: `{keyword}` has been said")?;
+            }
+            Problem::Slip { keyword } => {
+                let reading = slip::of_rate(word).unwrap_or_default();
+                write!(f, "`{keyword} {word}` is {reading}")?;
             }
             Problem::OutOfRange { keyword, range } => {
                 write!(f, "`{word}` (word {place}) is out of range: `{keyword}` takes {range}")?;

@@ -8,6 +8,7 @@ mod json;
 pub(crate) mod link;
 mod number;
 pub(crate) mod savings;
+pub mod slip;
 pub mod units;
 
 pub use error::{ParseError, Problem};

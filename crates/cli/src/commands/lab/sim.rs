@@ -79,7 +79,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let finished = scenario::run(&scenario, &plan, &watch);
     progress.done();
     let finished = finished.map_err(|error| match args.qdisc.is_empty() {
-        true => explain(error, "", String::new()),
+        true => explain(error, "", None),
         false => refused(error),
     })?;
 
@@ -147,10 +147,10 @@ pub fn refused(error: ScenarioError) -> miette::Report {
 }
 
 /// The error with the place that it is about. A file that cannot be read has no text.
-pub fn explain(error: ScenarioError, name: &str, text: String) -> miette::Report {
-    if text.is_empty() {
+pub fn explain(error: ScenarioError, name: &str, text: Option<String>) -> miette::Report {
+    let Some(text) = text else {
         return miette!(help = format!("expected {}", error.expected), "{}", error.what);
-    }
+    };
     let (text, span) = printable_at(&text, error.span.clone().unwrap_or_default());
     let error = ScenarioError { span: error.span.map(|_| span), ..error };
     let name = Printable(name).to_string();

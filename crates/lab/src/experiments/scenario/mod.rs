@@ -50,17 +50,18 @@ pub struct Case {
 /// Bytes of a trace: as many as the longest that makes sense has.
 const TRACE: u64 = 512 << 20;
 
-/// Reads the file at `path`. The text comes back with the error, to show the place in it.
-pub fn read(path: &Path) -> Result<(Scenario, String), (ScenarioError, String)> {
+/// Reads the file at `path`. The text comes back with the error, to show the place in it; none if
+/// it could not be read.
+pub fn read(path: &Path) -> Result<(Scenario, String), (ScenarioError, Option<String>)> {
     let text = files::read_text(path, files::WHOLE).map_err(|error| {
         let what = format!("{}: {error}", path.display());
-        (ScenarioError::whole(what, "a readable scenario file"), String::new())
+        (ScenarioError::whole(what, "a readable scenario file"), None)
     })?;
     let stem = path.file_stem().map_or("scenario".into(), |stem| stem.to_string_lossy());
     let directory = path.parent().unwrap_or(Path::new(""));
     match parse(&text, &stem, directory) {
         Ok(scenario) => Ok((scenario, text)),
-        Err(error) => Err((error, text)),
+        Err(error) => Err((error, Some(text))),
     }
 }
 

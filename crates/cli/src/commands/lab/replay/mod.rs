@@ -9,9 +9,8 @@ use std::process::ExitCode;
 
 use miette::miette;
 use simnel_core::qdisc::{self, Config, Device};
-use simnel_core::tc::units;
+use simnel_core::tc::{slip, units};
 use simnel_core::Rate;
-use simnel_gateway::words::check_own_rates;
 use simnel_lab::conformance::golden::{self, Link, Recording};
 use simnel_lab::conformance::replay::{
     check, classifier, drive, open, tally_of, write_binary, Events, Failure, Sink, Summary, Tally,
@@ -74,7 +73,10 @@ pub struct Args {
 
 fn rate(word: &str) -> Result<Rate, String> {
     match units::rate(word) {
-        Ok(rate) if rate.0 > 0 => check_own_rates(&format!("rate {word}")).map(|()| rate),
+        Ok(rate) if rate.0 > 0 => match slip::of_rate(word) {
+            Some(slip) => Err(format!("`{word}` is {slip}")),
+            None => Ok(rate),
+        },
         _ => Err("expected a rate such as 20mbit".into()),
     }
 }
@@ -150,7 +152,7 @@ struct Run {
 fn runs(args: &Args) -> miette::Result<Vec<Run>> {
     let mut runs = Vec::new();
     for words in &args.qdisc {
-        let config = qdisc::parse(words).map_err(|error| misuse(error.to_string()))?;
+        let config = qdisc::parse_strictly(words).map_err(|error| misuse(error.to_string()))?;
         qdisc::build(&config, &Device::default())
             .map_err(|error| misuse(format!("`{words}`: {error}")))?;
         let shaped = config.rate().is_some();
