@@ -235,6 +235,9 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         let shapes = |one: &Settings, direction| one.direction(direction).is_some();
         share.check_shaped(|way| all.iter().filter(here).any(|one| shapes(one, way)))?;
     }
+    // One process serves all of them.
+    let is_locked = all.iter().any(|settings| settings.tuning.lock_memory);
+    all.iter_mut().for_each(|settings| settings.tuning.lock_memory = is_locked);
     if all.is_empty() {
         return Err("there is no [[interface]]: add one with name, download and upload".into());
     }
@@ -391,6 +394,18 @@ mod tests {
             let error = read(rest).unwrap_err();
             assert!(error.contains(expected), "{rest}: {error}");
         }
+    }
+
+    #[test]
+    fn memory_is_locked_of_all_or_none() {
+        let text = "[[interface]]\nname = \"a\"\nupload = \"9mbit\"\n\
+                    [[interface]]\nname = \"b\"\nupload = \"9mbit\"\n";
+        let locked = |text: &str| {
+            let all = parse(text).unwrap();
+            all.iter().map(|settings| settings.tuning.lock_memory).collect::<Vec<_>>()
+        };
+        assert_eq!(locked(text), [false, false]);
+        assert_eq!(locked(&format!("{text}lock_memory = true\n")), [true, true]);
     }
 
     #[test]

@@ -345,17 +345,13 @@ pub(crate) fn precise_timers() {
 
 /// SCHED_FIFO at `priority` for the calling thread; needs CAP_SYS_NICE or RLIMIT_RTPRIO.
 pub(crate) fn realtime(priority: u8) -> io::Result<()> {
-    // SAFETY: all zero bytes are a valid sched_param; pid 0 is the calling thread.
-    unsafe {
-        let mut parameters: libc::sched_param = mem::zeroed();
-        parameters.sched_priority = libc::c_int::from(priority);
-        check(libc::sched_setscheduler(
-            0,
-            libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
-            &parameters,
-        ))
-        .map(drop)
-    }
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // All that the kernel's sched_param has.
+    let priority = libc::c_int::from(priority);
+    // SAFETY: reads the priority only; pid 0 is the calling thread.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
+    check(answer as libc::c_int).map(drop)
 }
 
 /// Bytes that the process may lock into memory; None is no limit.

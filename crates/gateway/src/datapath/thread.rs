@@ -76,6 +76,7 @@ pub(crate) struct Worker {
     inbox: Inbox,
     vitals: &'static Vitals,
     realtime: Option<u8>,
+    is_locked: bool,
     /// The last sleep ended then.
     slept: Time,
 }
@@ -93,8 +94,8 @@ impl Worker {
         let now = sys::now();
         let mut engine = Engine::new(qdisc, verdicts, (device, bits), (tuning, key), segments, now);
         engine.tells_of_passing(passing);
-        let realtime = tuning.realtime;
-        Ok((Worker { engine, queue, inbox, vitals, realtime, slept: now }, remote))
+        let (realtime, is_locked) = (tuning.realtime, tuning.lock_memory);
+        Ok((Worker { engine, queue, inbox, vitals, realtime, is_locked, slept: now }, remote))
     }
 
     /// Runs until told to stop.
@@ -103,7 +104,7 @@ impl Worker {
         let realtime = self.realtime.is_some_and(|priority| sys::realtime(priority).is_ok());
         self.engine.runs_in_real_time(realtime);
         // What the kernel lacks for it is said by the control thread.
-        let _ = privileges::confine_data_path();
+        let _ = privileges::confine_data_path(self.is_locked);
         self.slept = sys::now();
         loop {
             for command in self.inbox.take() {

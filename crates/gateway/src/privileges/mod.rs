@@ -74,19 +74,27 @@ pub(crate) fn confine_guard() -> Vec<String> {
 /// files below `read` may be read, and below `write` made, written and removed. `is_locked`: memory
 /// is to stay locked. Says what the kernel could not do.
 pub(crate) fn confine_control(read: &[&Path], write: &[&Path], is_locked: bool) -> Vec<String> {
-    let limited = sys::lock_limit().is_ok_and(|limit| limit.is_some());
-    let capabilities =
-        if is_locked && limited { AT_START | CapabilitySet::IPC_LOCK } else { AT_START };
     confined([
-        keep_said(capabilities),
+        keep_said(AT_START | to_lock(is_locked)),
         confine_files(read, write),
         confine_calls(&[THREAD, CONTROL]),
     ])
 }
 
 /// Confines the calling thread, which is one of the data path.
-pub(crate) fn confine_data_path() -> Vec<String> {
-    confined([keep_said(DATA_PATH), confine_files(&[], &[]), confine_calls(&[THREAD])])
+pub(crate) fn confine_data_path(is_locked: bool) -> Vec<String> {
+    let capabilities = DATA_PATH | to_lock(is_locked);
+    confined([keep_said(capabilities), confine_files(&[], &[]), confine_calls(&[THREAD])])
+}
+
+/// For threads of a process whose memory is to stay locked. Where that has a limit, each mapping of
+/// theirs, such as of an allocation, counts for it.
+fn to_lock(is_locked: bool) -> CapabilitySet {
+    let has_limit = || sys::lock_limit().is_ok_and(|limit| limit.is_some());
+    match is_locked && has_limit() {
+        true => CapabilitySet::IPC_LOCK,
+        false => CapabilitySet::empty(),
+    }
 }
 
 /// Reasons of those that could not be done.
@@ -196,7 +204,8 @@ mod tests {
             fs::remove_file(run.join("eth0.sock")).unwrap();
             Socket::open().unwrap();
             assert!(crate::sys::interface("lo", crate::sys::Query::Mtu).is_ok());
-            let other = thread::spawn(|| (confine_data_path(), File::open("/proc/self/status")));
+            let other =
+                thread::spawn(|| (confine_data_path(false), File::open("/proc/self/status")));
             let (missing, opened) = other.join().unwrap();
             assert_eq!(missing, [""; 0]);
             assert!(is_denied(opened));
@@ -208,7 +217,7 @@ mod tests {
     fn the_data_path_has_no_files_and_no_sockets_but_its_own() {
         let own = crate::sys::event().unwrap();
         confined(|| {
-            assert_eq!(confine_data_path(), [""; 0]);
+            assert_eq!(confine_data_path(false), [""; 0]);
             assert!(is_denied(File::open("/proc/self/status")));
             assert!(Socket::open().is_err());
             assert!(thread::Builder::new().spawn(|| ()).is_err());

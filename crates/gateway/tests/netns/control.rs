@@ -110,7 +110,8 @@ fn assert_confined(world: &World, (daemon, guard): (i32, i32), locked: bool) {
             let threads = name.starts_with("simnel-up") || name.starts_with("simnel-down");
             data_path += usize::from(threads);
             let most = match () {
-                () if threads || process == guard => NET_ADMIN,
+                () if process == guard => NET_ADMIN,
+                () if threads => NET_ADMIN | if locked { to_lock } else { 0 },
                 () if process == daemon && !locked => NET_ADMIN | SYS_NICE,
                 () => NET_ADMIN | SYS_NICE | to_lock,
             };

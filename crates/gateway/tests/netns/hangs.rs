@@ -273,6 +273,7 @@ pub fn a_thread_that_ends_lets_traffic_pass() {
 }
 
 pub fn a_starved_core_lets_traffic_pass() {
+    static HIGHEST: libc::c_int = 99;
     if cores() < 2 {
         return not_run("the only core cannot be taken from everybody");
     }
@@ -280,13 +281,11 @@ pub fn a_starved_core_lets_traffic_pass() {
         pin(thread_named(daemon, "simnel-upload"), &[0]);
         let spinner = std::thread::spawn(move || {
             pin(0, &[0]);
-            // SAFETY: the parameters outlive the call; 0 is the calling thread.
-            unsafe {
-                let mut parameters: libc::sched_param = std::mem::zeroed();
-                parameters.sched_priority = 99;
-                let result = libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters);
-                assert_eq!(result, 0, "SCHED_FIFO: {}", std::io::Error::last_os_error());
-            }
+            let (policy, priority) = (libc::SCHED_FIFO, &raw const HIGHEST);
+            // SAFETY: the priority outlives the call; 0 is the calling thread.
+            let result =
+                unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, priority) };
+            assert_eq!(result, 0, "SCHED_FIFO: {}", std::io::Error::last_os_error());
             let start = Instant::now();
             while start.elapsed() < time {
                 std::hint::spin_loop();
