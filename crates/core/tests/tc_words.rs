@@ -1,4 +1,5 @@
-//! `tc`'s language as a user meets it: errors that help, words of our own, round trips, no panics.
+//! `tc`'s language as a user meets it: words of our own, round trips, no panics. Its errors are in
+//! `tc_errors.rs`.
 
 use proptest::prelude::*;
 use simnel_core::framing::{Cells, Framing};
@@ -53,96 +54,6 @@ fn our_own_words() {
     assert_eq!((params.framing.overhead, params.framing.cells), (34, Cells::Ptm));
     let Ok(Config::Line(params)) = qdisc::parse("line limit 64kb rate 1mbit") else { panic!() };
     assert_eq!(params.fifo, fifo::Params { kind: fifo::Kind::Bfifo, limit: Some(65536) });
-}
-
-#[test]
-fn errors_say_what_where_and_what_instead() {
-    for (words, message) in [
-        (
-            "cake nat diffserv5",
-            "`diffserv5` (word 3) is not a keyword of cake; did you mean `diffserv4`?",
-        ),
-        (
-            "cake ack-fitler",
-            "`ack-fitler` (word 2) is not a keyword of cake; did you mean `ack-filter`?",
-        ),
-        ("cake xyzzy", "`xyzzy` (word 2) is not a keyword of cake"),
-        (
-            "red limit 40kb avpkt 1000 nowait",
-            "`nowait` (word 6) does not fit here; in red it is for: ns: signal as chance has it \
-             (ours)",
-        ),
-        (
-            "drr weight 2",
-            "`weight` (word 2) does not fit here; in drr it is for: quanta that the class earns, \
-             default 1",
-        ),
-        ("cke nat", "`cke` (word 1) is not a queue discipline; did you mean `cake`?"),
-        ("", "no discipline is named: say `cake`, for instance"),
-        ("cake bandwidth", "`bandwidth` (word 2) must be followed by a RATE such as 20mbit"),
-        (
-            "cake bandwidth fast",
-            "`fast` (word 3) cannot be used: `bandwidth` takes a RATE such as 20mbit",
-        ),
-        (
-            "cake overhead 257",
-            "`257` (word 3) is out of range: `overhead` takes a whole number of bytes, -64 to 256",
-        ),
-        (
-            "cake queues 1000",
-            "`1000` (word 3) is out of range: `queues` takes a power of two, 8 to 32768",
-        ),
-        (
-            "cake memlimit 5gb",
-            "`5gb` (word 3) is out of range: `memlimit` takes a SIZE less than 4gb",
-        ),
-        ("delay soon", "`soon` (word 2) cannot be used: `delay` takes a TIME such as 20ms"),
-        ("delay", "`delay` (word 1) must be followed by a TIME such as 20ms"),
-        ("delay 20ms xyzzy", "`xyzzy` (word 3) is not a keyword of delay"),
-        (
-            "cake overhead 239 docsis",
-            "`docsis` (word 4) is out of range: `docsis` takes no more than 256 bytes of overhead \
-             in all",
-        ),
-        ("bfifo limit 10p", "`10p` (word 3) cannot be used: `limit` takes a LIMIT such as 64kb"),
-        (
-            "tbf rate 1mbit burst 15k latency 9ms limit 30k",
-            "`30k` (word 9) comes too late: `limit` has been said",
-        ),
-        (
-            "tbf rate 1mbit burst 15k limit 30k peakrate 2mbit mtu 0",
-            "`tbf peakrate` (word 1) must be followed by mtu SIZE",
-        ),
-        ("sfq max 20000 min 8000", "`RED for sfq` (word 1) must be followed by redflowlimit BYTES"),
-        (
-            "sfq ewma 3 min 8000",
-            "`RED for sfq` (word 1) must be followed by redflowlimit BYTES, or max BYTES",
-        ),
-    ] {
-        assert_eq!(qdisc::parse(words).unwrap_err().to_string(), message, "{words}");
-    }
-    for (words, number) in [
-        ("weight 0.1", "weight of one sample in the average"),
-        ("delay 9ms", "round trip without queueing, default 100ms"),
-        ("noadaptive", "keep the probability"),
-        ("gentle", "rise on up to twice max (default)"),
-        ("nogentle", "signal to all from max on"),
-        ("wait", "wait between signals (default)"),
-    ] {
-        let error = qdisc::parse(&format!("red limit 40kb avpkt 1000 {words}")).unwrap_err();
-        assert!(error.to_string().contains(&format!("is for: ns: {number} (ours)")), "{error}");
-    }
-    for (class, fault) in [
-        ("1:", "cannot be used"),
-        ("1:1g", "cannot be used"),
-        ("g:1", "cannot be used"),
-        ("1:0", "cannot be used"),
-        ("1:10000", "is out of range"),
-    ] {
-        let error = qdisc::parse(&format!("htb class {class} rate 1mbit")).unwrap_err();
-        let message = format!("`{class}` (word 3) {fault}: `class` takes a class such as 1:10");
-        assert_eq!(error.to_string(), message);
-    }
 }
 
 /// Five stand one below the other, at most.
@@ -235,6 +146,7 @@ fn what_is_said_as_it_is_by_itself_changes_nothing() {
     for (words, same) in [
         ("fq_pie quantum 0", "fq_pie"),
         ("sfb limit 0", "sfb"),
+        ("htb rate 1mbit burst 0 cburst 0 mtu 0", "htb rate 1mbit"),
         ("sfq ewma 3 max 30000", "sfq ewma 3 max 30000 min 10000"),
         ("cake overhead 238 docsis", "cake overhead 256 mpu 64"),
         ("red ns limit 1000 avpkt 500", "red ns"),
@@ -242,38 +154,6 @@ fn what_is_said_as_it_is_by_itself_changes_nothing() {
         let config = qdisc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
         assert_eq!(Ok(config), qdisc::parse(same), "{words}");
     }
-}
-
-#[test]
-fn errors_say_what_would_have_been_right() {
-    for (words, expected) in [
-        ("cke nat", "the name of a discipline"),
-        ("cake nta", "a keyword of the discipline"),
-        ("drr weight 2", "a keyword that goes with the others"),
-        ("cake bandwidth", "a RATE such as 20mbit"),
-        ("cake bandwidth fast", "a RATE such as 20mbit"),
-        ("cake queues 1000", "a power of two, 8 to 32768"),
-        ("netem loss 1%", "a word that is known here, too"),
-        ("tbf rate 1mbit burst 9k limit 9k limit 8k", "something that was not said before"),
-    ] {
-        let error = qdisc::parse(words).unwrap_err();
-        assert_eq!(error.expected(), expected, "{words}");
-        assert_eq!(error.is_foreign(), words.starts_with("netem"), "{words}");
-    }
-}
-
-#[test]
-fn errors_point_at_the_word() {
-    let text = "  cake\t nat   diffserv5 wash";
-    let error = qdisc::parse(text).unwrap_err();
-    assert_eq!((error.index, &text[error.start..error.end]), (2, "diffserv5"));
-    let words = ["cake", "nat", "diffserv5"];
-    let error = qdisc::parse_words(&words).unwrap_err();
-    assert_eq!(&words.join(" ")[error.start..error.end], "diffserv5");
-    assert_eq!(error.nearest(), Some("diffserv4"));
-    let stacked = "cake conservative ".to_string() + &"docsis ".repeat(20);
-    let error = qdisc::parse(&stacked).unwrap_err();
-    assert!(matches!(error.problem, Problem::OutOfRange { keyword: "docsis", .. }));
 }
 
 #[test]
@@ -287,6 +167,7 @@ fn every_keyword_in_the_tables_is_read() {
                 ("bulk|active", _) => "active",
                 ("ethernet|atm|adsl", _) => "atm",
                 ("VALUE/MASK", _) => "0x1/0x3",
+                ("Np|SIZE", _) => "20p",
                 ("MAJOR:MINOR", _) => "1:10",
                 _ => "20",
             };
@@ -331,6 +212,8 @@ fn settings_print_as_words_that_make_them() {
         "dualpi2 max_rtt 20",
         "htb rate 20mbit burst 15k codel",
         "htb rate 20mbit burst 15k drr class 1:1 quantum 300 class 1:2",
+        "htb rate 20mbit default 2 drr class 1:1 quantum 300",
+        "htb default 0 rate 20mbit pfifo",
         "drr class 1:10 htb rate 1mbit burst 5kb class 1:20",
         "htb default 30 r2q 5 direct_qlen 7 class 1:1 rate 10mbit class 8001:a parent 1:1 rate \
          2mbit ceil 9mbit burst 6k cburst 7k prio 3 quantum 1514 overhead 9 mpu 80 linklayer atm \
@@ -436,11 +319,20 @@ fn numbers_are_what_they_look_like() {
         ("sfq perturb 0x0a", "sfq perturb 10"),
         ("htb rate 1mbit burst 15k quantum 1514", "htb rate 1mbit burst 15k quantum 0x5ea"),
         ("pie alpha 0", "pie"),
+        ("sfb rehash 0x10", "sfb rehash 16ms"),
+        ("drr class 0x1:0xa", "drr class 1:a"),
     ] {
         assert_eq!(qdisc::parse(words), qdisc::parse(same), "{words}");
         assert!(qdisc::parse(words).is_ok(), "{words}");
     }
-    for words in ["codel limit 0100", "pie alpha 07"] {
+    for words in [
+        "codel limit 0100",
+        "pie alpha 07",
+        "fq_codel ce_threshold 1ms ce_threshold_selector 010/0x3",
+        "sfb db 0100",
+        "cake queues 0064",
+        "drr queues 0064",
+    ] {
         let error = qdisc::parse(words).unwrap_err().to_string();
         assert!(error.contains("octal"), "{words}: {error}");
     }
@@ -451,6 +343,13 @@ fn numbers_are_what_they_look_like() {
         "fq_pie flows 65536",
         "htb rate 1mbit burst 15k quantum 1514b",
         "pie alpha 1_0",
+        "fq_codel ce_threshold 1ms ce_threshold_selector 0x+1/1p",
+        "cake queues +64",
+        "drr class 1:+2",
+        "sfb rehash 1e3",
+        "sfb rehash 5000000000",
+        "red ns probability 2",
+        "red ns weight 1.01",
     ] {
         assert!(qdisc::parse(words).is_err(), "{words}");
     }
@@ -704,6 +603,7 @@ fn queues_print_exactly_what_they_are() {
         "sfq limit 10000 depth 10 perturb 7 headdrop quantum 1kb",
         "sfq flows 2000 divisor 4096 redflowlimit 30000 burst 9 ecn probability 0.07 harddrop",
         "sfq ewma 3 min 8000b max 20000b probability 0.1",
+        "sfq max 38kbit ewma 10 burst 42",
         "htb rate 1mbit burst 15k",
         "htb default 1 class 1:1 rate 1mbit",
         "htb default 1 class 1:2 rate 1mbit",

@@ -21,7 +21,6 @@ use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words
 use crate::time::{Span, Time};
 
 const COUNT: Value<u32> = Value::new("a number of packets, 0 to 4294967295", packet_count);
-const CHANCE: Value<u32> = Value::new("a probability such as 0.02", units::probability);
 const TIME: Value<Span> = Value::new("a TIME such as 100ms", units::time);
 const WHOLE: u64 = 1 << 32;
 
@@ -64,8 +63,8 @@ impl Described for Params {
         let mut params = Params::default();
         while let Some(word) = words.next() {
             match word {
-                "increment" => params.aqm.increment = words.take(&CHANCE)?,
-                "decrement" => params.aqm.decrement = words.take(&CHANCE)?,
+                "increment" => params.aqm.increment = words.take(&units::CHANCE)?,
+                "decrement" => params.aqm.decrement = words.take(&units::CHANCE)?,
                 "limit" => params.limit = words.take(&COUNT)?,
                 "threshold" => params.threshold = Some(words.take(&COUNT)?),
                 "freeze" => params.aqm.freeze = words.take(&TIME)?,

@@ -140,7 +140,7 @@ impl<'a> Words<'a> {
         known: impl Iterator<Item = &'static str>,
     ) -> ParseError {
         let nearest = nearest(self.peek().unwrap_or(""), known);
-        self.error(0, Problem::UnknownDiscipline { nearest })
+        self.error_at(0, Problem::UnknownDiscipline { nearest })
     }
 
     /// Ends the present discipline before the next `word`; the result is for [`Words::until_end`].
@@ -167,7 +167,27 @@ impl<'a> Words<'a> {
 
     /// The error that `discipline` (as the user calls it) cannot do without `expected`.
     pub fn lacks(&self, keyword: &'static str, expected: &'static str) -> ParseError {
-        self.error(self.named, Problem::Missing { keyword, expected })
+        self.error_at(self.named, Problem::Missing { keyword, expected })
+    }
+
+    /// Number of the last word read.
+    pub fn place(&self) -> usize {
+        self.next.saturating_sub(1)
+    }
+
+    /// The error that the value of `keyword` is beyond `range`, as all words together tell. Where
+    /// it was not said, the discipline lacks `expected`.
+    pub fn unfit(
+        &self,
+        keyword: &'static str,
+        range: &'static str,
+        expected: &'static str,
+    ) -> ParseError {
+        let own = &self.words[self.named..self.next];
+        match own.iter().rposition(|word| word.text == keyword) {
+            Some(at) => self.error_at(self.named + at + 1, Problem::OutOfRange { keyword, range }),
+            None => self.lacks(self.discipline, expected),
+        }
     }
 
     /// The keyword that was the last word read.
@@ -242,10 +262,11 @@ impl<'a> Words<'a> {
 
     /// `problem` with the last word read.
     pub fn error_here(&self, problem: Problem) -> ParseError {
-        self.error(self.next.saturating_sub(1), problem)
+        self.error_at(self.place(), problem)
     }
 
-    fn error(&self, index: usize, problem: Problem) -> ParseError {
+    /// `problem` with the word of number `index`.
+    pub fn error_at(&self, index: usize, problem: Problem) -> ParseError {
         let (text, start) = self.words.get(index).map_or(("", 0), |word| (word.text, word.start));
         ParseError { word: String::from(text), index, start, end: start + text.len(), problem }
     }

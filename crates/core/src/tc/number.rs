@@ -47,6 +47,11 @@ impl Number {
         Number(self.0 / n as f64)
     }
 
+    /// True above one.
+    pub fn exceeds_one(self) -> bool {
+        self.0 > 1.0
+    }
+
     /// The whole part; None from 2^64 on.
     pub fn whole(self) -> Option<u64> {
         const END: f64 = (1u128 << 64) as f64;

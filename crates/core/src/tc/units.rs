@@ -282,14 +282,35 @@ pub fn packets(word: &str) -> Option<Result<u32, ValueError>> {
     Some(count(word.strip_suffix(['p', 'P'])?))
 }
 
-fn count(word: &str) -> Result<u32, ValueError> {
+/// Reads a whole number that is not negative.
+pub(crate) fn count(word: &str) -> Result<u32, ValueError> {
     match word.starts_with('-') {
         true => Err(ValueError::Invalid),
         false => u32::try_from(whole(word)?).map_err(|_| ValueError::TooLarge),
     }
 }
 
-/// A probability above zero, Q0.32: `0.02`. One and more are the largest value.
+/// Probabilities of which none is above one: `50` is a slip for 0.5.
+pub(crate) const CHANCE: Value<u32> =
+    Value::new("a probability such as 0.02", share).within("a probability of at most 1");
+
+fn share(word: &str) -> Result<u32, ValueError> {
+    match number(word)?.exceeds_one() {
+        true => Err(ValueError::TooLarge),
+        false => probability(word),
+    }
+}
+
+/// A number of 16 bits as a class's is written: hexadecimal, with 0x or without.
+pub(crate) fn hexadecimal(word: &str) -> Result<u16, ValueError> {
+    let digits = word.strip_prefix("0x").unwrap_or(word);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(ValueError::Invalid);
+    }
+    u16::from_str_radix(digits, 16).map_err(|_| ValueError::TooLarge)
+}
+
+/// A probability above zero, Q0.32: `0.02`. One and more are the largest value, as in `tc`.
 pub fn probability(word: &str) -> Result<u32, ValueError> {
     match number(word)?.times(1 << 32).whole() {
         Some(0) => Err(ValueError::Invalid),

@@ -341,10 +341,9 @@ fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<
         "memlimit" => params.memlimit = words.take(&SIZE)?,
         "fwmark" => params.fwmark = words.take(&MASK)?,
         "queues" => {
-            params.queues = words.value(QUEUES, QUEUES, |word| match word.parse() {
-                Ok(n @ 8..=32_768) if u32::is_power_of_two(n) => Ok(n),
-                Ok(_) => Err(ValueError::TooLarge),
-                Err(_) => Err(ValueError::Invalid),
+            params.queues = words.value(QUEUES, QUEUES, |word| match units::count(word)? {
+                n @ 8..=32_768 if n.is_power_of_two() => Ok(n),
+                _ => Err(ValueError::TooLarge),
             })?;
         }
         "savings" => params.savings = Some(savings::take(words)?),

@@ -70,12 +70,7 @@ pub(in crate::qdisc) fn take_selector(words: &mut Words<'_>) -> Result<CeSelecto
 }
 
 fn octet(word: &str) -> Result<u8, ValueError> {
-    let (digits, radix) = match word.strip_prefix("0x").or(word.strip_prefix("0X")) {
-        Some(digits) => (digits, 16),
-        None => (word, 10),
-    };
-    let number = u32::from_str_radix(digits, radix).map_err(|_| ValueError::Invalid)?;
-    u8::try_from(number).map_err(|_| ValueError::TooLarge)
+    u8::try_from(units::count(word)?).map_err(|_| ValueError::TooLarge)
 }
 
 impl Described for Params {

@@ -10,7 +10,7 @@ use core::fmt::{self, Write};
 
 use super::{Class, Drr, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
 use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::{packet_count, shown_size, shown_time, ValueError};
+use crate::tc::units::{count, hexadecimal, packet_count, shown_size, shown_time, ValueError};
 use crate::tc::{
     savings, units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words,
 };
@@ -184,7 +184,7 @@ fn class(words: &mut Words<'_>) -> Result<Class, ParseError> {
 }
 
 fn queues(word: &str) -> Result<u32, ValueError> {
-    let queues: u32 = word.parse().map_err(|_| ValueError::Invalid)?;
+    let queues = count(word)?;
     match (8..=65_536).contains(&queues) && queues.is_power_of_two() {
         true => Ok(queues),
         false => Err(ValueError::TooLarge),
@@ -208,10 +208,9 @@ fn buffer(word: &str) -> Result<u32, ValueError> {
 /// Reads `1:10`, both numbers hexadecimal.
 fn class_id(word: &str) -> Result<u32, ValueError> {
     let (major, minor) = word.split_once(':').ok_or(ValueError::Invalid)?;
-    let number = |digits: &str| u32::from_str_radix(digits, 16).map_err(|_| ValueError::Invalid);
-    match (number(major)?, number(minor)?) {
-        (major @ 0..=0xffff, minor @ 1..=0xffff) => Ok(major << 16 | minor),
-        _ => Err(ValueError::TooLarge),
+    match (hexadecimal(major)?, hexadecimal(minor)?) {
+        (_, 0) => Err(ValueError::TooLarge),
+        (major, minor) => Ok(u32::from(major) << 16 | u32::from(minor)),
     }
 }
 

@@ -81,15 +81,6 @@ impl Params {
     /// Most classes above each other, leaf included.
     pub const MAX_DEPTH: usize = LEVELS;
 
-    /// Classes above each other, at most.
-    pub fn depth(&self) -> usize {
-        let parent = |id| self.classes.iter().find(|class| class.id == id)?.parent;
-        let above = |class: &Class| {
-            core::iter::successors(Some(class.id), |id| parent(*id)).take(LEVELS + 1).count()
-        };
-        self.classes.iter().map(above).max().unwrap_or(0)
-    }
-
     /// The classes as a tree, in the order of their ids.
     fn tree(&self, arithmetic: Arithmetic, now: Time) -> Result<Tree, ConfigError> {
         let wrong = |expected| ConfigError::OutOfRange { option: "class", expected };

@@ -15,7 +15,7 @@ use crate::framing::{Cells, Framing};
 use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Managed, Names};
 use crate::rate::{Arithmetic, Rate};
 use crate::tc::bucket::micros;
-use crate::tc::units::{packet_count, shown_rate, shown_size, ValueError};
+use crate::tc::units::{hexadecimal, packet_count, shown_rate, shown_size, ValueError};
 use crate::tc::{bucket, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
 
 const MINOR: Value<u16> = Value::new("a hexadecimal number, 0 to ffff", hexadecimal);
@@ -61,6 +61,8 @@ const KEYWORDS: Keywords = &[
 #[derive(Default)]
 struct Said {
     id: u16,
+    /// Where that stands.
+    place: usize,
     parent: Option<u16>,
     rate: Option<Rate>,
     ceil: Option<Rate>,
@@ -101,7 +103,7 @@ impl Described for Params {
                     if known {
                         return Err(words.error_here(Problem::Twice { keyword: "class" }));
                     }
-                    present = Some(Said { id, ..Said::default() });
+                    present = Some(Said { id, place: words.place(), ..Said::default() });
                 }
                 _ => {
                     let mut said = present.take().unwrap_or_default();
@@ -119,12 +121,7 @@ impl Described for Params {
             }
             classes.push(said.finish(words)?);
         }
-        let params = Params { default: default.unwrap_or(0), r2q, direct_qlen, classes };
-        if params.depth() > Params::MAX_DEPTH {
-            let range = "no more than 8 classes above each other";
-            return Err(words.error_here(Problem::OutOfRange { keyword: "parent", range }));
-        }
-        Ok(params)
+        Ok(Params { default: default.unwrap_or(0), r2q, direct_qlen, classes })
     }
 
     /// As `tc` does, which has no space after the last word and shows classes elsewhere
@@ -247,7 +244,12 @@ impl Said {
                     id => id,
                 };
                 let range = "a class that was said before";
-                self.parent = Some(words.value(CLASS, range, known)?);
+                let parent = words.value(CLASS, range, known)?;
+                if levels(classes, parent) >= Params::MAX_DEPTH {
+                    let range = "a class with no more than 6 above it";
+                    return Err(words.error_here(Problem::OutOfRange { keyword: "parent", range }));
+                }
+                self.parent = Some(parent);
             }
             "rate" => bucket::take_rate(&mut self.rate, "rate", words)?,
             "ceil" => bucket::take_rate(&mut self.ceil, "ceil", words)?,
@@ -277,22 +279,31 @@ impl Said {
     }
 
     fn finish(self, words: &Words<'_>) -> Result<Class, ParseError> {
-        let Some(rate) = self.rate else { return Err(words.lacks("htb class", "rate RATE")) };
+        let Some(rate) = self.rate else {
+            let missing = Problem::Missing { keyword: "htb class", expected: "rate RATE" };
+            return Err(match self.place {
+                // Without a name.
+                0 => words.lacks("htb class", "rate RATE"),
+                place => words.error_at(place, missing),
+            });
+        };
         if self.id == 0 {
             return Err(words.lacks("htb", "`class ID` before the words of the first class"));
         }
         let ceil = self.ceil.unwrap_or(rate);
+        // As in tc, a zero says nothing.
+        let said = |bytes: &u32| *bytes > 0;
         let burst = |rate: Rate| {
             let nanosecond = (rate.0 / 1_000_000_000).min(u32::MAX.into()) as u32;
-            nanosecond.saturating_add(self.mtu.unwrap_or(MTU))
+            nanosecond.saturating_add(self.mtu.filter(said).unwrap_or(MTU))
         };
         Ok(Class {
             id: self.id,
             parent: self.parent,
             rate,
             ceil,
-            burst: self.burst.unwrap_or_else(|| burst(rate)),
-            cburst: self.cburst.unwrap_or_else(|| burst(ceil)),
+            burst: self.burst.filter(said).unwrap_or_else(|| burst(rate)),
+            cburst: self.cburst.filter(said).unwrap_or_else(|| burst(ceil)),
             prio: self.prio,
             quantum: self.quantum,
             framing: self.framing,
@@ -304,15 +315,13 @@ impl Said {
 /// True for the one class that words without `class` describe.
 fn is_nameless(params: &Params) -> bool {
     let only = |class: &Class| class.id == ONLY && class.parent.is_none();
-    params.default == ONLY && params.classes.len() == 1 && params.classes.iter().all(only)
+    params.classes.len() == 1 && params.classes.iter().all(only)
 }
 
-fn hexadecimal(word: &str) -> Result<u16, ValueError> {
-    let digits = word.strip_prefix("0x").unwrap_or(word);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(ValueError::Invalid);
-    }
-    u16::from_str_radix(digits, 16).map_err(|_| ValueError::TooLarge)
+/// Classes above each other, from `id` up.
+fn levels(classes: &[Class], id: u16) -> usize {
+    let parent = |id| classes.iter().find(|class| class.id == id)?.parent;
+    core::iter::successors(Some(id), |id| parent(*id)).take(Params::MAX_DEPTH).count()
 }
 
 /// The minor number of `1:10`, `:10` or `10`; zero is none.

@@ -149,6 +149,8 @@ fn set_kind(params: &mut Params, kind: Kind) {
 fn limit(word: &str) -> Result<Limit, ValueError> {
     match units::packets(word) {
         Some(packets) => packets.map(Limit::Packets),
+        // Packets to some, bytes to others.
+        None if units::number(word).is_ok() => Err(ValueError::Invalid),
         None => units::size(word).map(Limit::Bytes),
     }
 }

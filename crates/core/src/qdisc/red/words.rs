@@ -14,7 +14,7 @@ use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, Bypass, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::rate::Rate;
 use crate::tc::units::{packet_count, shown_probability, shown_rate, shown_size, shown_time};
-use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
 
 const SIZE: Value<u32> =
@@ -155,8 +155,9 @@ impl Said {
             "bandwidth" => {
                 self.bandwidth = Some(words.take(&RATE)?).filter(|rate| !rate.is_unlimited());
             }
+            "probability" if self.ns => self.probability = Some(words.take(&units::CHANCE)?),
             "probability" => self.probability = Some(words.take(&CHANCE)?),
-            "weight" if self.ns => self.weight = words.take(&CHANCE)?,
+            "weight" if self.ns => self.weight = words.take(&units::CHANCE)?,
             "delay" if self.ns => self.delay = Some(words.take(&TIME)?),
             "ecn" => self.signals.ecn = true,
             "harddrop" => self.signals.harddrop = true,
@@ -227,14 +228,22 @@ impl Said {
             adaptive: self.adaptive.unwrap_or(false),
             signals: self.signals,
         };
-        let (keyword, range) = match Law::new(&params) {
+        let (keyword, range, lacking) = match Law::new(&params) {
             Ok(_) => return Ok(Params { limit: self.limit, kind: Kind::Linux(params) }),
-            Err(Unfit::Range) => ("max", "more than min"),
-            Err(Unfit::Burst) => ("burst", "at least min / avpkt packets"),
-            Err(Unfit::Probability) => ("probability", "more than (max - min) / 2^31"),
-            Err(Unfit::Bandwidth) => ("bandwidth", "a higher RATE"),
+            Err(Unfit::Range) => ("max", "more than min", "a `max` of more than min"),
+            Err(Unfit::Burst) => (
+                "burst",
+                "at least min / avpkt packets",
+                "a `burst` of at least min / avpkt packets",
+            ),
+            Err(Unfit::Probability) => (
+                "probability",
+                "more than (max - min) / 2^31",
+                "a `probability` of more than (max - min) / 2^31",
+            ),
+            Err(Unfit::Bandwidth) => ("bandwidth", "a higher RATE", "a higher `bandwidth`"),
         };
-        Err(words.error_here(Problem::OutOfRange { keyword, range }))
+        Err(words.unfit(keyword, range, lacking))
     }
 }
 

@@ -41,9 +41,11 @@ fn chance(word: &str) -> Result<u16, ValueError> {
 }
 
 fn milliseconds(word: &str) -> Result<Span, ValueError> {
-    match packet_count(word) {
-        Ok(ms) => Ok(Span::from_millis(ms.into())),
-        Err(_) => units::time(word),
+    match (units::count(word), units::number(word)) {
+        (Ok(ms), _) => Ok(Span::from_millis(ms.into())),
+        // Elsewhere a bare number is in microseconds.
+        (Err(error), Ok(_)) => Err(error),
+        (Err(_), Err(_)) => units::time(word),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::qdisc::red::words::{flags, write_flags, Said};
 use crate::qdisc::red::Kind;
 use crate::qdisc::{Bypass, Choice, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::tc::units::{packet_count, shown_size, ValueError};
-use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 
 const LIMIT: Value<u32> = Value::new("a number of packets, 2 to 4294967295", limit);
 const COUNT: (i64, i64) = (0, u32::MAX as i64);
@@ -89,7 +89,7 @@ impl Described for Params {
         }
         if params.effective().limit < 2 {
             let range = "more than 1 packet, also as depth times flows";
-            return Err(words.error_here(Problem::OutOfRange { keyword: "limit", range }));
+            return Err(words.unfit("limit", range, range));
         }
         if early_said {
             params.red = Some(take_red(early, ewma, words)?);
@@ -187,7 +187,7 @@ fn take_red(mut said: Said, ewma: Option<u32>, words: &Words<'_>) -> Result<RedP
     if let (Some(ewma), 0) = (ewma, said.burst) {
         let min = if said.min == 0 { said.max / 3 } else { said.min };
         let range = "a weight that min and avpkt allow";
-        let error = || words.error_here(Problem::OutOfRange { keyword: "ewma", range });
+        let error = || words.unfit("ewma", range, range);
         said.burst = burst_for(ewma, min, said.avpkt).ok_or_else(error)?;
     }
     match said.linux_params(words)?.kind {
@@ -235,8 +235,10 @@ fn write_red(params: &RedParams, digits: Digits, out: &mut dyn Write) -> fmt::Re
         Digits::Exact if params.limit > 0 => {
             write!(out, "redflowlimit {} burst {} avpkt {} ", params.limit, red.burst, red.avpkt)?;
         }
-        // Bursts stand for weights here.
-        Digits::Exact => write!(out, "ewma {} avpkt {} ", wlog(params), red.avpkt)?,
+        // The weight stands for a limit here.
+        Digits::Exact => {
+            write!(out, "ewma {} burst {} avpkt {} ", wlog(params), red.burst, red.avpkt)?;
+        }
     }
     for (word, size) in [("min", red.min), ("max", red.max)] {
         write!(out, "{word} {} ", shown_size(size.into(), digits))?;

@@ -52,6 +52,21 @@ struct Said {
     child: Option<Box<Config>>,
 }
 
+impl Said {
+    /// The error that the word at `place` and `other` both say how long the queue may be.
+    fn one_length(
+        &self,
+        place: usize,
+        other: &'static str,
+        words: &Words<'_>,
+    ) -> Result<(), ParseError> {
+        match (self.limit, self.latency) {
+            (Some(1..), Some(1..)) => Err(words.error_at(place, Problem::Twice { keyword: other })),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Described for Params {
     const NAMES: Names = &[("tbf", "a token bucket before any discipline")];
     const KEYWORDS: Keywords = KEYWORDS;
@@ -69,13 +84,17 @@ impl Described for Params {
                 "peakrate" => bucket::take_rate(&mut said.peak, "peakrate", words)?,
                 "mtu" | "minburst" => bucket::take_size(&mut said.mtu, "mtu", words)?,
                 "limit" => {
+                    let place = words.place();
                     bucket::take_size(&mut said.limit, "limit", words)?;
                     said.latency = said.latency.filter(|_| !words.amends());
+                    said.one_length(place, "latency", words)?;
                 }
                 "latency" | "lat" => {
+                    let place = words.place();
                     bucket::once(&said.latency, "latency", words)?;
                     said.latency = Some(words.take(&TIME)?);
                     said.limit = said.limit.filter(|_| !words.amends());
+                    said.one_length(place, "limit", words)?;
                 }
                 _ if bucket::take_framing(&mut framing, word, words)? => {}
                 _ => match parse_child(words, word)? {
@@ -90,7 +109,7 @@ impl Described for Params {
         let peak = match (said.peak, said.mtu.filter(|mtu| *mtu > 0)) {
             (Some(peak), _) if peak <= rate => {
                 let range = "a RATE above that of `rate`";
-                return Err(words.error_here(Problem::OutOfRange { keyword: "peakrate", range }));
+                return Err(words.unfit("peakrate", range, range));
             }
             (Some(peak), Some(mtu)) => Some((peak, mtu)),
             (Some(_), None) => return Err(words.lacks("tbf peakrate", "mtu SIZE")),
@@ -106,8 +125,7 @@ impl Described for Params {
                 let least = peak.map_or(u128::MAX, |(peak, mtu)| holds(peak, mtu));
                 holds(rate, burst).min(least).min(u128::from(u32::MAX)) as u32
             }
-            (limit, 0) => limit,
-            _ => return Err(words.error_here(Problem::Twice { keyword: "limit" })),
+            (limit, _) => limit,
         };
         Ok(Params { rate, burst, peak, limit, framing, child: said.child })
     }

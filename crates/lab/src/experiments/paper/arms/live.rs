@@ -37,7 +37,7 @@ pub fn run(
 
 fn start_line(network: &Network, plan: &Plan, simnel: &Path) -> Result<Process, ArmError> {
     let words = format!(
-        "link {} {} delay {}us limit {UNDER_WAY}",
+        "link {} {} delay {}us in-flight {UNDER_WAY}",
         Network::NEAR,
         Network::FAR,
         plan.one_way().as_micros()
