@@ -137,9 +137,17 @@ const MOST_BYTES: u64 = 4 << 20;
 /// interface and the direction.
 pub fn read(path: &Path) -> Result<Vec<Settings>, Error> {
     let failed = |reason: String| Error::ConfigFile { path: path.to_owned(), reason };
-    let bytes = fs::File::open(path).and_then(bytes).map_err(|e| failed(e.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| failed("this is no text (UTF-8)".into()))?;
+    let text = text(path).map_err(|error| failed(error.to_string()))?;
     parse(&text).map_err(failed)
+}
+
+/// All of a file of settings, understood or not.
+///
+/// # Errors
+/// Those of [`bytes`], or there is something else than text.
+pub fn text(path: &Path) -> io::Result<String> {
+    let bytes = fs::File::open(path).and_then(bytes)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::other("this is no text (UTF-8)"))
 }
 
 /// All bytes of a file of settings, which may as well be a device that never ends.

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::sys::{self, Query};
+
 /// Why a link cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -18,7 +20,7 @@ pub enum LinkError {
         interface: String,
     },
     /// A system call failed.
-    #[error("{interface}: cannot {what}: {source}{}", hint(.source))]
+    #[error("{interface}: cannot {what}: {source}{}", hint(.source, .interface))]
     System {
         /// Interface concerned.
         interface: String,
@@ -43,10 +45,30 @@ pub enum LinkError {
     },
 }
 
-fn hint(error: &io::Error) -> &'static str {
+fn hint(error: &io::Error, interface: &str) -> String {
     match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => " (run as root, or with CAP_NET_RAW)",
-        Some(libc::ENETDOWN) => " (bring the interface up: `ip link set NAME up`)",
-        _ => "",
+        Some(libc::EPERM | libc::EACCES) => " (run as root, or with CAP_NET_RAW)".into(),
+        // Of an interface that was deleted, too.
+        Some(libc::ENETDOWN) if sys::interface(interface, Query::Index).is_err() => {
+            " (it is gone: `ip link` lists those there are)".into()
+        }
+        Some(libc::ENETDOWN) => format!(" (bring it up: `ip link set {interface} up`)"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_is_gone_is_not_to_be_brought_up() {
+        let said = |interface: &str| {
+            let source = io::Error::from_raw_os_error(libc::ENETDOWN);
+            let interface = interface.to_owned();
+            LinkError::System { interface, what: "receive", source }.to_string()
+        };
+        assert!(said("lo").ends_with("(bring it up: `ip link set lo up`)"), "{}", said("lo"));
+        assert!(said("none-such").contains("(it is gone: "), "{}", said("none-such"));
     }
 }

@@ -222,7 +222,7 @@ impl<'a> Setup<'a> {
     /// The configuration file as it is to be.
     fn file(&self, proposal: &Proposal) -> miette::Result<String> {
         let path = &self.plan.config;
-        let old = match std::fs::read_to_string(path) {
+        let old = match config::text(path) {
             Ok(old) => old,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(miette!("cannot read {}: {error}", path.display())),
