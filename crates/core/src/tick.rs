@@ -166,6 +166,16 @@ impl Periodic {
 mod tests {
     use super::*;
 
+    /// A period so long that its end is no time any more.
+    #[test]
+    fn time_passes_in_every_round() {
+        for wheel in [false, true] {
+            let tick = Tick::Jiffies { hz: 1000, wheel };
+            let longest = Periodic { next: Time(5), period: Span(u64::MAX - 1_000_000), tick };
+            assert!(longest.after(Time(1 << 40)) > Time(1 << 40));
+        }
+    }
+
     #[test]
     fn expiries_as_recorded() {
         let start = Time(100_000_000_000);

@@ -47,14 +47,15 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
+    /// The quotients are those of the compiler's division.
+    fn check(n: u128, by: u64) {
+        assert_eq!(quotient(n, by), n / u128::from(by), "{n} / {by}");
+        let up = n.checked_add(u128::from(by) - 1).map(|_| n.div_ceil(u128::from(by)));
+        assert!(up.is_none_or(|up| quotient_up(n, by) == up), "{n} / {by}, up");
+    }
+
     #[test]
-    fn as_the_compilers_division() {
-        let mut random = Random::new(9);
-        let check = |n: u128, by: u64| {
-            assert_eq!(quotient(n, by), n / u128::from(by), "{n} / {by}");
-            let up = n.checked_add(u128::from(by) - 1).map(|_| n.div_ceil(u128::from(by)));
-            assert!(up.is_none_or(|up| quotient_up(n, by) == up), "{n} / {by}, up");
-        };
+    fn powers_of_two_and_their_neighbours() {
         let edges = |bits: u32| [(1u128 << bits) - 1, 1 << bits, (1 << bits) + 1];
         let edges: std::vec::Vec<u128> = [0, 1, 30, 31, 32, 33, 62, 63, 64, 65, 95, 96, 126, 127]
             .into_iter()
@@ -68,7 +69,11 @@ mod tests {
         for by in [1, 2, 1_000_000_000, u64::MAX] {
             check(u128::MAX, by);
         }
-        // All lengths of both alike.
+    }
+
+    #[test]
+    fn all_lengths_of_both_alike() {
+        let mut random = Random::new(9);
         for _ in 0..1_000_000 {
             let n =
                 ((u128::from(random.u64()) << 64) | u128::from(random.u64())) >> random.below(128);

@@ -9,7 +9,9 @@ use std::cell::Cell;
 
 use simnel_core::memory::Memory;
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{build, parse, Config, ConfigError, Device, Discard, Managed};
+use simnel_core::qdisc::{
+    build, parse, Config, ConfigError, Device, Discard, DropReason, Managed, PacketOwner,
+};
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
 use support::table::DISCIPLINES;
@@ -230,4 +232,40 @@ fn change_all(device: &Device) -> (u32, u32) {
         }
     }
     (changes, refused)
+}
+
+/// The packet dropped last; nothing is allocated for it.
+#[derive(Default)]
+struct LastLost(Option<u64>);
+
+impl PacketOwner for LastLost {
+    fn dropped(&mut self, packet: Packet, _: DropReason) {
+        self.0 = Some(packet.handle);
+    }
+}
+
+/// Where memory for another packet is short, cake drops the first of its longest queue, as where
+/// its limit is reached.
+#[test]
+fn without_memory_the_longest_queue_of_cake_loses_its_head() {
+    let device = Device { memory: Memory::AsNeeded, ..Device::default() };
+    let mut cake = build(&settings("cake besteffort memlimit 99mb"), &device).expect("memory");
+    let (now, mut lost) = (Time(1_000_000_000), LastLost::default());
+    let of_flow = |handle, flow: u64| {
+        let mut packet = Packet::new(handle, 1_000);
+        (packet.flow, packet.flags) = (flow * 8, Flags::IPV4);
+        packet
+    };
+    for handle in 0.. {
+        with_pieces(0, || cake.enqueue(&of_flow(handle, 1), now, &mut lost));
+        if lost.0.is_some() {
+            break;
+        }
+    }
+    assert_eq!(lost.0, Some(0));
+    let before = cake.backlog().packets;
+    with_pieces(0, || cake.enqueue(&of_flow(u64::MAX, 2), now, &mut lost));
+    assert_eq!((lost.0, cake.backlog().packets), (Some(1), before));
+    assert!(drain(cake.as_mut(), now).contains(&u64::MAX));
+    check_books(cake.as_ref());
 }

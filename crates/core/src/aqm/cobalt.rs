@@ -336,6 +336,33 @@ mod tests {
         }
     }
 
+    /// `cobalt_should_drop` takes all steps that are due.
+    #[test]
+    fn linux_takes_steps_down_one_by_one() {
+        let params = CobaltParams {
+            interval: Span::from_millis(100),
+            arithmetic: Arithmetic::LINUX,
+            ..CobaltParams::default()
+        };
+        let (now, count) = (Time(1 << 60), 300_000);
+        let mut steps = CobaltState {
+            count,
+            rec_inv_sqrt: inverse_sqrt::next(params.arithmetic, 1 << 23, count),
+            drop_next: now - Span::from_secs(1),
+            ..CobaltState::NEW
+        };
+        let (mut cobalt, mut packet) = (steps, Packet::new(0, 1514));
+        packet.enqueued = now;
+        while now >= steps.drop_next {
+            steps.count -= 1;
+            steps.reschedule(&params);
+        }
+        assert!(steps.count < count - 2_000 && steps.count > 0);
+        let (random, budget) = (&mut Random::new(1), Budget::default());
+        cobalt.decide(&params, &mut packet, now, 0, random, &budget);
+        assert_eq!((cobalt.count, cobalt.drop_next), (steps.count, steps.drop_next));
+    }
+
     #[test]
     fn blue_draws_for_lost_packets_before_7_3_only() {
         for (release, draws) in [(Release::V6_12, true), (Release::V7_3, false)] {

@@ -479,10 +479,28 @@ mod tests {
         assert!(arena.is_empty() && arena.pages.open_pages() <= 33);
     }
 
+    /// Half a page of free slots need not go back and forth.
+    #[test]
+    fn free_slots_of_pages_are_at_hand() {
+        let mut arena = Arena::new(10_000, 0, Memory::AsNeeded).unwrap();
+        let mut list = List::EMPTY;
+        for handle in 0..100 {
+            arena.push(&mut list, &Packet::new(handle, 64)).unwrap();
+        }
+        for free in (1..=AT_HAND).chain([1, 2]) {
+            arena.pop(&mut list);
+            assert_eq!(arena.free.len(), free as usize);
+        }
+        assert_eq!(arena.len(), 100 - AT_HAND - 2);
+    }
+
     #[test]
     fn room_is_taken_where_it_differs_and_packets_fit() {
-        for memory in [Memory::Reserved, Memory::AsNeeded] {
-            for (held, spare, room) in [(3, 2, 9), (3, 3, 3), (3, 4, 4), (3, 9, 9), (0, 1, 1)] {
+        let kinds = [Memory::Reserved, Memory::AsNeeded];
+        for (memory, other) in kinds.into_iter().flat_map(|m| kinds.map(|other| (m, other))) {
+            for (held, spare, room) in
+                [(3, 2, 9), (3, 3, 3), (3, 4, 4), (3, 9, 9), (0, 1, 1), (3, 200, 200)]
+            {
                 let (mut arena, mut list) = (Arena::new(9, PAGE, memory).unwrap(), List::EMPTY);
                 // The newest is the lowest of the free slots.
                 let put = |arena: &mut Arena, list: &mut List, handle| {
@@ -491,10 +509,10 @@ mod tests {
                 for handle in 0..held {
                     put(&mut arena, &mut list, handle).unwrap();
                 }
-                let mut other = Arena::new(spare, PAGE, memory).unwrap();
-                arena.take_room(&mut other, core::iter::once(&mut list));
-                assert_eq!((arena.capacity(), u64::from(arena.len())), (room, held), "{spare}");
-                assert!(other.is_empty());
+                let mut spare = Arena::new(spare, PAGE, other).unwrap();
+                arena.take_room(&mut spare, core::iter::once(&mut list));
+                assert_eq!((arena.capacity(), u64::from(arena.len())), (room, held));
+                assert!(spare.is_empty());
                 let more =
                     (held..).take_while(|handle| put(&mut arena, &mut list, *handle).is_some());
                 assert_eq!(held + more.count() as u64, room.into());

@@ -251,6 +251,27 @@ mod tests {
         assert_eq!(probability(&blue), 0);
     }
 
+    /// A queue above the threshold teaches again as soon as the freeze is over.
+    #[test]
+    fn a_long_queue_teaches_after_the_freeze() {
+        let words = "blue limit 50 threshold 10 freeze 10ms increment 0.1 decrement 0.1";
+        let Ok(Config::Blue(params)) = qdisc::parse(words) else { panic!() };
+        let mut blue = Blue::new(&params, &Device::default()).unwrap();
+        let at = |ms: u64| Time(1_000_000_000 + 1_000_000 * ms);
+        let probability = |blue: &Blue| blue.aqm().state.probability();
+        let fill = |blue: &mut Blue, ms| {
+            (0..20).for_each(|n| blue.enqueue(&Packet::new(n, 1_000), at(ms), &mut Discard));
+        };
+        fill(&mut blue, 0);
+        assert!(probability(&blue) > 0);
+        while blue.dequeue(at(10), &mut Discard).is_some() {}
+        assert_eq!(probability(&blue), 0);
+        fill(&mut blue, 19);
+        assert_eq!((probability(&blue), blue.backlog().packets), (0, 20));
+        blue.enqueue(&Packet::new(0, 1_000), at(20), &mut Discard);
+        assert!(probability(&blue) > 0);
+    }
+
     #[test]
     fn a_threshold_teaches_before_the_queue_is_full_and_marks_suffice() {
         let words = "blue limit 50 threshold 10 ecn increment 1";

@@ -320,6 +320,14 @@ mod tests {
     }
 
     #[test]
+    fn a_child_is_known_by_its_settings() {
+        for words in ["pfifo limit 7p", "codel limit 7p target 5ms interval 100ms"] {
+            let child = Child::new(&parse(words).unwrap(), &Device::default()).unwrap();
+            assert_eq!(std::format!("{child:?}"), std::format!("Child({words})"));
+        }
+    }
+
+    #[test]
     fn questions_to_the_owner_pass_through_all_that_stand_above() {
         let device = Device { arithmetic: Arithmetic::LINUX, ..Device::default() };
         for above in ["tbf rate 8mbit burst 15k", "htb rate 8mbit burst 15k", "drr class 1:1"] {

@@ -301,6 +301,7 @@ mod tests {
             ("drr class 1:1 pie", false),
             ("drr class 1:1 sfb", true),
             ("blue", false),
+            ("dualpi2", false),
             ("delay 5ms", false),
             ("line", false),
             ("bfifo", false),

@@ -265,6 +265,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_figure_that_holds_or_not_is_shown_if_it_does() {
+        for (holds, shown) in [(true, " unresponsive"), (false, "")] {
+            let mut text = alloc::string::String::new();
+            holds.write("unresponsive", &mut text).unwrap();
+            assert_eq!(text, shown);
+        }
+    }
+
+    #[test]
     fn totals_of_several_queues_are_sums() {
         let totals = |n: u64| Totals {
             enqueued_packets: 100 * n,

@@ -49,6 +49,20 @@ impl Queues {
 
 use Standing::{Collecting, Eligible, Fresh};
 
+/// A sweep that is under way ends where the flow that it began with is no longer looked at.
+#[test]
+fn who_is_fresh_again_begins_no_round() {
+    let mut queues = Queues::new(3000, 2);
+    for (flow, ends) in [(1, false), (0, true)] {
+        queues.flows[flow as usize].account.deficit = 3000;
+        queues.enqueue(flow, 5000);
+        assert_eq!(queues.at(flow), (Collecting, 3000));
+        queues.savings.sweep.look(0, 9);
+        queues.drop_head(flow);
+        assert_eq!((queues.at(flow), queues.savings.sweep.is_on()), ((Fresh, 3000), !ends));
+    }
+}
+
 #[test]
 fn fresh_to_eligible_by_an_arrival() {
     let mut queues = Queues::new(3000, 1);

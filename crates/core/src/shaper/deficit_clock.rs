@@ -121,6 +121,20 @@ mod tests {
         assert_eq!(clock.next_due(), Time(501_500_000));
     }
 
+    /// Linux's `cake_enqueue`: only a clock that is behind is set to the present. One that is on
+    /// time leaves the failsafe clock where it is.
+    #[test]
+    fn a_clock_on_time_earns_nothing() {
+        for (us, due) in [(1_000, 1_500), (1_001, 1_001)] {
+            let mut clock = clock(8_000_000);
+            clock.start(Time(0));
+            clock.charge(1000, true);
+            assert!(!clock.start(Time(1_000 * us)));
+            clock.charge(1000, false);
+            assert_eq!(clock.next_due(), Time(1_000 * due));
+        }
+    }
+
     #[test]
     fn nothing_waits_once_there_is_no_rate() {
         let mut clock = clock(8_000_000);

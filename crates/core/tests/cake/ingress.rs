@@ -215,3 +215,25 @@ fn many_flows_that_wind_down_in_one_call_share_its_work() {
     driver.take_all();
     assert!(driver.drops(DropReason::Flood) >= u64::from(FLOWS));
 }
+
+/// Linux's `cake_dequeue`: a flow that lost its last packet has its turn in vain, and the tin is
+/// chosen anew; what was dropped before has been charged to it.
+#[test]
+fn after_a_turn_in_vain_the_tin_is_chosen_anew() {
+    let voice = |flow, len, truesize| {
+        with(packet(flow, len), |p| (p.tos, p.truesize) = (46 << 2, truesize))
+    };
+    let mut driver = Driver::new("ingress diffserv3 bandwidth 8mbit memlimit 10kb");
+    // Overflow makes the first flow lose what is sent next, too.
+    driver.put_all(voice(1, 1_000, 2_500), 5);
+    // The second flow loses its only packet.
+    let lost = driver.put(voice(2, 9_000, 100));
+    let third = driver.put(voice(3, 1_000, 50));
+    let other = driver.put(with(packet(4, 1_000), |p| p.truesize = 50));
+    driver.put(with(packet(4, 1_000), |p| p.truesize = 100));
+    assert_eq!(driver.lost(), [1, lost]);
+    // Its 9,000 bytes take voice 36 ms at a quarter of the rate.
+    driver.wait(Span::from_millis(38));
+    assert_eq!(driver.take_now().map(|packet| packet.handle), Some(other), "not {third}");
+    assert_eq!(driver.lost(), [1, lost, 2]);
+}

@@ -76,7 +76,8 @@ fn without_a_shaper_tins_take_turns_as_published() {
             // Most of the time many wait; at times all tins run dry.
             let most = if step / 200 % 2 == 0 { 24 } else { 3 };
             if random.below(most) >= driver.cake.backlog().packets {
-                let tin = random.below(count as u32) as usize;
+                // At first one tin alone, while the others get the quantum that they begin with.
+                let tin = if step < 40 { 0 } else { random.below(count as u32) as usize };
                 let len = match random.below(100) {
                     n if n < large / 20 => 1 + random.below(400_000),
                     // The quantum, after which a tin has neither debt nor credit.

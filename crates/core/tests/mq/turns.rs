@@ -230,6 +230,23 @@ fn a_tin_that_was_idle_begins_at_its_threshold() {
     assert!(voice.abs_diff(4_000 * 125 / 4) <= 4_000 * 125 / 12, "{voice} and {rest}");
 }
 
+/// A tin's schedule begins with its first packet, not with those that follow.
+#[test]
+fn a_tin_that_waits_keeps_its_place() {
+    let settings = Params { diffserv: DiffservMode::Diffserv3, ..params(RATE) };
+    let mut member = members(&settings, 1).remove(0);
+    let (begin, mut now) = (Time(1_000_000_000), Time(1_001_000_000));
+    fill(&mut member, 1, &full(2, 2, 46 << 2), begin);
+    fill(&mut member, 10, &full(1, 1, 0), now);
+    fill(&mut member, 9, &full(2, 2, 46 << 2), now);
+    // A quarter of a millisecond's bytes are due to voice.
+    let order: Vec<u8> = (0..20)
+        .filter_map(|_| next(&mut member, &mut now, &mut Lost::default()))
+        .map(|packet| packet.tos >> 2)
+        .collect();
+    assert_eq!(order, [[46; 10], [0; 10]].concat());
+}
+
 /// The others have the line as soon as a queue is gone, and owe nothing for it.
 #[test]
 fn a_queue_that_is_gone_is_not_waited_for() {

@@ -389,4 +389,20 @@ fn strides_end_where_a_decade_does() {
         let mut few = queue(prob);
         assert_eq!((few.stride(&law, before, 3), few.prob.abs_diff(prob)), (3, 3 * length));
     }
+    // What falls to nothing may be quiet then, and begin anew.
+    let length = MAX_PROB / 100_000_000;
+    let mut pie = queue(5 * length);
+    assert_eq!((pie.stride(&law, 6 * length, 9), pie.prob), (4, length));
+}
+
+/// RFC 8033, section 4.1, as Linux draws: what is below the probability is hit.
+#[test]
+fn a_draw_below_the_probability_hits() {
+    let law = law(&PieParams { derandomise: false, ..PieParams::default() });
+    let mut random = Random::new(5);
+    let low = u64::from(random.u32());
+    let drawn = (u64::from(random.u32()) << 32 | low) >> 8;
+    for (prob, hits) in [(drawn, false), (drawn + 1, true)] {
+        assert_eq!(queue(prob).hits(&law, 1_000, &mut Random::new(5)), hits);
+    }
 }

@@ -479,6 +479,8 @@ fn next_of(queues: &[Flow]) -> impl Fn(u32) -> Option<u32> + Copy + '_ {
 mod tests {
     use super::*;
     use crate::arena::List;
+    use crate::qdisc::Device;
+    use crate::rate::Rate;
 
     fn guard(flow_mode: FlowMode, host_guard: HostGuard) -> Option<Box<Guard>> {
         let params = Params { flow_mode, host_guard, queues: 8, ..Params::default() };
@@ -569,6 +571,28 @@ mod tests {
         assert_eq!(found(&mut guard, &flows), Some(1));
         guard.clear();
         assert_eq!((guard.heaviest, backlog(&guard, 3)), (0, 0));
+    }
+
+    /// Where drops are charged, a flow without packets ends the tin's turn: what was dropped before
+    /// may have made it another tin's.
+    #[test]
+    fn after_a_flow_in_vain_the_tin_is_chosen_anew_where_drops_are_charged() {
+        let (flow_mode, host_guard) = (FlowMode::DualSrchost, HostGuard::On);
+        let params = Params { flow_mode, host_guard, queues: 8, ..Params::default() };
+        for (are_charged, chosen) in [(false, [Some(2), Some(2)]), (true, [None, Some(2)])] {
+            let (flows, hosts) = (Flows::new(3, 8).unwrap(), Hosts::new(3, 8).unwrap());
+            let mut tins = Tins::new(&params, flows, hosts, guard(flow_mode, host_guard));
+            tins.set_rate(Rate(0), &params, &Device::default());
+            let mut arena = Arena::new(9, 9, Memory::Reserved).unwrap();
+            for index in [1, 2] {
+                tins.flows.queues[usize::from(index)].hosts = [index, 0];
+                tins.wake_guarded(0, index.into());
+            }
+            let list = &mut tins.flows.queues[2].packets;
+            arena.push(list, &Packet::new(0, 100)).unwrap();
+            let mut choose = || tins.choose_guarded(0, Time(9), are_charged, &Budget::default());
+            assert_eq!([choose(), choose()], chosen);
+        }
     }
 
     #[test]

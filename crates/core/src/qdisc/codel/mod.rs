@@ -150,6 +150,25 @@ mod tests {
         }
     }
 
+    /// Linux's `codel_dequeue`: the packet after the drop that begins a spell leaves in the same
+    /// call, whatever it is, and the spell ends with the queue.
+    #[test]
+    fn a_spell_ends_with_the_queue() {
+        let mut codel = Codel::new(&Params::default(), &Device::default()).unwrap();
+        let at = |ms| Time::ZERO + crate::time::Span::from_millis(ms);
+        for (handle, len) in [(1, 1_500), (2, 1_500), (3, 3_000)] {
+            codel.enqueue(&Packet::new(handle, len), at(100), &mut Discard);
+        }
+        let mut next = |ms| {
+            let left = codel.dequeue(at(ms), &mut Discard).map(|packet| packet.handle);
+            let Snapshot { detail: Detail::Codel(stats), .. } = codel.snapshot() else { panic!() };
+            (left, stats.dropping)
+        };
+        assert_eq!(next(110), (Some(1), false));
+        assert_eq!(next(220), (Some(3), true));
+        assert_eq!(next(221), (None, false));
+    }
+
     #[test]
     fn a_signal_that_is_overdue_is_shown_with_its_sign() {
         let mut codel = Codel::new(&Params::default(), &Device::default()).unwrap();

@@ -322,6 +322,39 @@ fn turns_and_deficits_stay_while_the_classes_do() {
     assert_eq!([next(&mut qdisc, Time(0)), next(&mut qdisc, Time(0))], [Some(3), Some(2)]);
 }
 
+/// Turns and deficits begin anew where a class comes, or savings do.
+#[test]
+fn turns_begin_anew_with_other_classes_and_with_savings() {
+    let classes = "class 1:10 quantum 1000 class 1:20 quantum 1000";
+    for words in ["class 1:30", "savings 3000b"] {
+        let mut qdisc = drr(&format!("drr {classes}"));
+        for (handle, class) in [(1, 0x10), (2, 0x10), (3, 0x20)] {
+            qdisc.enqueue(&of_class(handle, class, 600), Time(0), &mut Discard);
+        }
+        assert_eq!(next(&mut qdisc, Time(0)), Some(1));
+        let other = qdisc::parse(&format!("drr {words} {classes}")).unwrap();
+        qdisc.configure(&other, Time(0), &mut Discard).unwrap();
+        // The first class has more than the 400 bytes that it had left.
+        assert_eq!([next(&mut qdisc, Time(0)), next(&mut qdisc, Time(0))], [Some(2), Some(3)]);
+    }
+}
+
+/// A call that has asked four disciplines for their packets has done enough: of classes that lack
+/// quanta, the others are for the next call.
+#[test]
+fn a_call_asks_four_disciplines_at_most() {
+    for (count, calls) in [(3, 1), (4, 2), (7, 2), (8, 3)] {
+        let classes: std::string::String =
+            (1..=count).map(|n| format!(" class 1:{n} quantum 100 codel")).collect();
+        let mut qdisc = drr(&format!("drr{classes}"));
+        for n in 1..=count {
+            qdisc.enqueue(&of_class(n, n as u32, 1500), Time(0), &mut Discard);
+        }
+        let until = |_: &u32| next(&mut qdisc, Time(1)).is_none();
+        assert_eq!((1..).take_while(until).count() + 1, calls, "{count}");
+    }
+}
+
 /// The class has been read above: below, a packet's flow alone counts.
 #[test]
 fn a_class_means_nothing_to_what_stands_below() {

@@ -91,13 +91,8 @@ impl Users {
             let head = |user: &mut UserQueue| store.head_len(&user.queue);
             let index = sharing.choose(queues, head, |_| *quantum, &budget)?;
             let user = queues.get_mut(index as usize)?;
-            let Some((slot, ..)) = store.detach(&mut user.queue) else {
-                sharing.found_empty(queues, index);
-                if !budget.spend() {
-                    return None;
-                }
-                continue;
-            };
+            // Who has lost its last packet has no turn any more.
+            let (slot, ..) = store.detach(&mut user.queue)?;
             longest.changed(index, |_| Some(&user.queue));
             let packet = store.packet_mut(slot)?;
             if self.max_age.is_some_and(|limit| limit.exceeded_by(packet, now)) {

@@ -312,3 +312,54 @@ fn a_call_that_drops_sends_the_next_packet() {
     }
     assert!(qdisc.snapshot().totals.drops() > 3);
 }
+
+/// Linux's `fq_codel_dequeue`: as in `codel`, each queue for itself.
+#[test]
+fn a_spell_ends_with_the_queue() {
+    let mut qdisc = fq_codel(|_| {});
+    let at = |ms| Time::ZERO + Span::from_millis(ms);
+    for (handle, len) in [(1, 1_500), (2, 1_500), (3, 3_000)] {
+        qdisc.enqueue(&packet(handle, 5, len), at(100), &mut Discard);
+    }
+    let mut next = |ms| {
+        let left = qdisc.dequeue(at(ms), &mut Discard).map(|packet| packet.handle);
+        (left, qdisc.class(5).unwrap().drop_next.is_some())
+    };
+    assert_eq!(next(110), (Some(1), false));
+    assert_eq!(next(220), (Some(3), true));
+    assert_eq!(next(221), (None, false));
+}
+
+/// With savings, too: the packet after a drop leaves, whether the queue's deficit covers it or not.
+#[test]
+fn a_drop_does_not_end_a_turn() {
+    let mut qdisc = fq_codel(|params| params.queues.savings = Some(3_000));
+    let at = |ms| Time::ZERO + Span::from_millis(ms);
+    for (handle, len) in [(1, 1_500), (2, 1_000), (3, 3_000)] {
+        qdisc.enqueue(&packet(handle, 5, len), at(100), &mut Discard);
+    }
+    let next =
+        |qdisc: &mut FqCodel, ms| qdisc.dequeue(at(ms), &mut Discard).map(|packet| packet.handle);
+    assert_eq!(next(&mut qdisc, 110), Some(1));
+    qdisc.enqueue(&packet(4, 9, 100), at(215), &mut Discard);
+    assert_eq!([next(&mut qdisc, 220), next(&mut qdisc, 220)], [Some(3), Some(4)]);
+}
+
+/// With as many queues as before each keeps its state, with others all begin anew.
+#[test]
+fn a_spell_goes_on_in_as_many_queues() {
+    for (savings, flows, count) in [(None, 1024, 1), (Some(3_000), 1024, 1), (None, 512, 0)] {
+        let mut qdisc = fq_codel(|_| {});
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        for handle in 0..9 {
+            qdisc.enqueue(&packet(handle, 0, 1_500), at(100), &mut Discard);
+        }
+        qdisc.dequeue(at(110), &mut Discard);
+        qdisc.dequeue(at(220), &mut Discard);
+        assert_eq!(qdisc.class(0).unwrap().count, 1);
+        let mut params = Params::default();
+        (params.queues.savings, params.queues.flows) = (savings, flows);
+        qdisc.configure(&Config::FqCodel(params), at(230), &mut Discard).unwrap();
+        assert_eq!(qdisc.class(0).unwrap().count, count, "{savings:?} {flows}");
+    }
+}

@@ -442,6 +442,58 @@ fn who_sends_its_last_after_drops_passes_two_turns() {
     }
 }
 
+/// A discipline that drops all it had, a packet that is too large for its memory with the rest,
+/// loses its turn: what comes then is behind the others.
+#[test]
+fn who_drops_all_it_had_begins_behind_the_others() {
+    let class = |minor: u32, below: &str| {
+        format!(" class 1:{minor:x} rate 80mbit burst 90kb cburst 90kb quantum 9000 {below}")
+    };
+    let memory = class(0x10, "cake unlimited besteffort memlimit 9000");
+    let mut htb = htb(&format!("htb{memory}{}", class(0x20, "")));
+    for minor in [0x10, 0x10, 0x10, 0x20, 0x20] {
+        htb.enqueue(&packet(minor), Time(0), &mut Discard);
+    }
+    let next = |htb: &mut Htb| htb.dequeue(Time(0), &mut Discard).map(|packet| packet.handle);
+    // With its second packet the first class has a quantum, and its turn goes on.
+    let first: Vec<_> = (0..3).filter_map(|_| next(&mut htb)).collect();
+    assert_eq!(first, [0x10, 0x20, 0x10]);
+    for packet in [Packet { truesize: 20_000, ..packet(0x10) }, packet(0x10)] {
+        htb.enqueue(&packet, Time(0), &mut Discard);
+    }
+    assert_eq!([next(&mut htb), next(&mut htb)], [Some(0x20), Some(0x10)]);
+}
+
+/// A class that waits is not asked because of its discipline, nor because of what has just come;
+/// one whose discipline waits is asked when that has something.
+#[test]
+fn a_class_that_waits_is_asked_when_it_may_send() {
+    let mut htb = htb("htb class 1:10 rate 8kbit burst 1000 cburst 1000 \
+        class 1:20 rate 80mbit burst 90kb tbf rate 8mbit burst 1000 limit 9000");
+    let at = |us: u64| Time(1_000_000_000 + 1_000 * us);
+    for minor in [0x10, 0x10, 0x20, 0x20] {
+        htb.enqueue(&packet(minor), at(0), &mut Discard);
+    }
+    let next = |htb: &mut Htb, us| htb.dequeue(at(us), &mut Discard).map(|sent| sent.handle);
+    let first: Vec<u64> = (0..3).filter_map(|_| next(&mut htb, 0)).collect();
+    assert_eq!(first, [0x10, 0x20, 0x10]);
+    // The bucket below is full again after a millisecond.
+    htb.enqueue(&packet(0x10), at(500), &mut Discard);
+    assert_eq!(next(&mut htb, 500), None);
+    assert_eq!(htb.next_event(), Some(at(1_000)));
+    assert_eq!((next(&mut htb, 1_000), next(&mut htb, 1_000)), (Some(0x20), None));
+    assert!(htb.next_event().is_some_and(|due| due > at(900_000)));
+    // Alone, too.
+    let mut htb = self::htb(
+        "htb class 1:10 rate 8kbit burst 1000 cburst 1000 \
+        tbf rate 8mbit burst 1000 limit 9000",
+    );
+    (0..3).for_each(|_| htb.enqueue(&packet(0x10), at(0), &mut Discard));
+    assert_eq!((next(&mut htb, 0), next(&mut htb, 1_000)), (Some(0x10), Some(0x10)));
+    assert_eq!(next(&mut htb, 1_000), None);
+    assert!(htb.next_event().is_some_and(|due| due > at(900_000)));
+}
+
 /// Leaves that borrow through other classes, and whose disciplines say "not yet".
 #[test]
 fn a_thousand_leaves_that_cannot_send_cost_a_call_little() {

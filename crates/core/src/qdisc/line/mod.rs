@@ -246,16 +246,14 @@ mod tests {
     #[test]
     fn a_late_driver_does_not_slow_the_line_down() {
         let mut line = line(8_000_000, 0, 10);
-        for handle in 0..3 {
+        for handle in 0..5 {
             line.enqueue(&Packet::new(handle, 1000), Time(0), &mut Discard);
         }
-        // Nobody called for 2.5 ms: the third is in its middle, and a fourth follows it at once.
-        line.enqueue(&Packet::new(3, 1000), Time(2_500_000), &mut Discard);
+        // Nobody called for 4.5 ms: the fifth is in its middle, and a sixth follows it at once.
+        line.enqueue(&Packet::new(5, 1000), Time(4_500_000), &mut Discard);
         assert_eq!(line.queued().packets, 1);
-        assert_eq!(
-            deliver(&mut line),
-            [(0, 1_000_000), (1, 2_000_000), (2, 3_000_000), (3, 4_000_000)]
-        );
+        let delivered = (0..6).map(|handle| (handle, 1_000_000 * (handle + 1)));
+        assert_eq!(deliver(&mut line), delivered.collect::<std::vec::Vec<_>>());
     }
 
     #[test]

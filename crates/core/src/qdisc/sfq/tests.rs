@@ -222,6 +222,62 @@ fn a_flow_does_not_inherit_the_average_of_another() {
     assert_eq!(average(&qdisc), 0);
 }
 
+/// `sfq` under RED, with what words say besides.
+fn under_red(words: &str, arithmetic: Arithmetic) -> Sfq {
+    let red = "redflowlimit 900kb min 2000 max 90000 burst 4 perturb 10";
+    let params = params(&std::format!("sfq depth 100 {red} {words}"));
+    Sfq::new(&params, &Device { arithmetic, ..Device::default() }).unwrap()
+}
+
+/// RED's average in each slot, and the packets there.
+fn averages(qdisc: &Sfq) -> Vec<(u64, u32)> {
+    let Some(Early { law, slots, .. }) = &qdisc.early else { panic!() };
+    (0..).zip(slots).map(|(n, red)| (red.average(law), qdisc.depths.packets(n))).collect()
+}
+
+/// Linux's `sfq_rehash`: RED begins anew where packets were.
+#[test]
+fn what_is_sorted_anew_has_no_average() {
+    let mut qdisc = under_red("flows 4 divisor 65536", Arithmetic::LINUX);
+    for n in 0..60 {
+        qdisc.enqueue(&packet(n, n % 2, 1000), Time(n), &mut Discard);
+    }
+    while qdisc.backlog().packets > 1 {
+        qdisc.dequeue(Time(100), &mut Discard);
+    }
+    let average = averages(&qdisc)[3].0;
+    assert!(average > 2_000);
+    assert_eq!(averages(&qdisc), [(0, 0), (0, 0), (average, 1), (average, 0)]);
+    qdisc.perturb(Time::ZERO + Span::from_secs(10), &mut Discard);
+    assert_eq!(averages(&qdisc), [(0, 0), (0, 0), (0, 1), (average, 0)]);
+}
+
+/// In slots that get packets then, and had none, it goes on in Linux; exactly, it begins anew.
+#[test]
+fn a_slot_that_is_used_again_has_the_average_of_before_in_linux_alone() {
+    for (arithmetic, goes_on) in [(Arithmetic::Exact, false), (Arithmetic::LINUX, true)] {
+        let flow = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Flows that share a bucket until the key changes.
+        let sorted = (0..100).find_map(|first| {
+            let mut qdisc = under_red("flows 8 divisor 16", arithmetic);
+            for n in 0..800 {
+                qdisc.enqueue(&packet(n, flow(n % 40), 1000), Time(n), &mut Discard);
+            }
+            order(&mut qdisc);
+            for n in first..first + 3 {
+                qdisc.enqueue(&packet(n, flow(n), 1000), Time(1_000), &mut Discard);
+            }
+            let before = averages(&qdisc);
+            qdisc.perturb(Time::ZERO + Span::from_secs(10), &mut Discard);
+            let both = before.into_iter().zip(averages(&qdisc));
+            let mut new = both.filter(|(before, after)| before.1 == 0 && after.1 > 0);
+            new.next().map(|(before, after)| (before.0, after.0))
+        });
+        let (before, after) = sorted.unwrap();
+        assert!(before > 2_000 && (after > 0) == goes_on, "{arithmetic:?} {before} {after}");
+    }
+}
+
 #[test]
 fn the_key_changes_with_the_timer_only() {
     let never = sfq("sfq");
