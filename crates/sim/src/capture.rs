@@ -166,4 +166,70 @@ mod tests {
         whole[8..].copy_from_slice(&sum.to_be_bytes());
         assert_eq!(checksum(7, &whole), 0);
     }
+
+    /// A frame of 200 bytes, and its sum as a receiver takes it, over a pseudo header of bytes.
+    fn frame(payload: &Payload, protocol: u8, answers: bool) -> (Vec<u8>, u16) {
+        let headers = Headers {
+            source: [10, 200, 30, 40],
+            destination: [203, 0, 113, 77],
+            ports: (51_234, 443),
+            protocol,
+            isn: 0,
+            answers,
+        };
+        let mut out = Vec::new();
+        let tag = Tag { len: 200, tos: 0xb8, ..Tag::NONE };
+        write_frame((&tag, payload), &headers, (7, 9), &mut out);
+        let ip = &out[ETHERNET..];
+        assert_eq!((out.len(), checksum(0, &ip[..IPV4])), (200, 0));
+        assert_eq!((ip[1], ip[9], &ip[12..16]), (0xb8, protocol, &headers.source[..]));
+        let body = &ip[IPV4..];
+        let mut summed = match protocol {
+            protocol::ICMP => Vec::new(),
+            _ => [&ip[12..20], &[0, protocol, 0, body.len() as u8]].concat(),
+        };
+        summed.extend_from_slice(body);
+        let sum = checksum(0, &summed);
+        (body.to_vec(), sum)
+    }
+
+    fn datagram(sequence: u32) -> Payload {
+        let (sent, answered) = (Time::ZERO, Time::ZERO);
+        Payload::Datagram(crate::pool::Datagram { sequence, sent, answered, size: 158 })
+    }
+
+    /// RFC 768, RFC 792 and RFC 9293, section 3.1.
+    #[test]
+    fn a_frame_has_the_checksums_of_its_protocol() {
+        let segment = simnel_tcp::Segment::new(simnel_tcp::TcpFlags::ACK, 100, 200);
+        let (tcp, sum) = frame(&Payload::Tcp(segment), protocol::TCP, false);
+        assert_eq!((sum, &tcp[..4]), (0, &[0xc8, 0x22, 0x01, 0xbb][..]));
+        let (udp, sum) = frame(&datagram(1), protocol::UDP, false);
+        assert_eq!((sum, &udp[..6]), (0, &[0xc8, 0x22, 0x01, 0xbb, 0, 166][..]));
+        // Echo and its answer, with the number of the exchange.
+        for (answers, kind) in [(false, 8), (true, 0)] {
+            let (icmp, sum) = frame(&datagram(0x1234), protocol::ICMP, answers);
+            assert_eq!((sum, icmp[0], icmp[1], &icmp[6..8]), (0, kind, 0, &[0x12, 0x34][..]));
+        }
+    }
+
+    /// RFC 768: zero would mean that there is none.
+    #[test]
+    fn a_checksum_of_zero_is_sent_as_its_complement() {
+        let headers =
+            |port| Headers { ports: (port, 0), protocol: protocol::UDP, ..Headers::default() };
+        let sums = (0..=u16::MAX).map(|port| {
+            let (tag, mut out) = (Tag { len: 42, ..Tag::NONE }, Vec::new());
+            write_frame((&tag, &datagram(0)), &headers(port), (0, 0), &mut out);
+            u16::from_be_bytes([out[40], out[41]])
+        });
+        let sums: Vec<u16> = sums.filter(|sum| [0, u16::MAX].contains(sum)).collect();
+        assert_eq!(sums, [u16::MAX]);
+        // Of echoes it is nothing special.
+        let echo =
+            Headers { ports: (u16::MAX - 0x0800, 0), protocol: protocol::ICMP, ..headers(0) };
+        let (tag, mut out) = (Tag { len: 42, ..Tag::NONE }, Vec::new());
+        write_frame((&tag, &datagram(0)), &echo, (0, 0), &mut out);
+        assert_eq!(out[36..38], [0, 0]);
+    }
 }

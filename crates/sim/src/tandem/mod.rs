@@ -330,25 +330,4 @@ impl Tandem {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn steps(rates: &[(u64, u64)]) -> Capacity {
-        let step = |(ms, bytes): &(u64, u64)| Step {
-            at: Time::ZERO + Span::from_millis(*ms),
-            rate: Rate(*bytes),
-        };
-        Capacity { rates: rates.iter().map(step).collect(), delays: Vec::new(), buffer: 10_000 }
-    }
-
-    #[test]
-    fn a_packet_takes_as_long_as_the_rates_say() {
-        // 1 byte/us for 1 ms, an outage of 1 ms, then half as much.
-        let capacity = steps(&[(0, 1_000_000), (1, 0), (2, 500_000)]);
-        assert_eq!(capacity.end(Time::ZERO, 1000), Time(1_000_000));
-        assert_eq!(capacity.end(Time::ZERO, 1500), Time(3_000_000));
-        assert_eq!(capacity.end(Time(1_500_000), 500), Time(3_000_000));
-        assert_eq!(capacity.bytes(Time::ZERO, Time(4_000_000)), 2000);
-        assert_eq!(steps(&[(0, 0)]).end(Time::ZERO, 1), Time::MAX);
-    }
-}
+mod tests;
