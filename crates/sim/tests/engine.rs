@@ -193,6 +193,24 @@ fn a_run_that_is_stopped_says_so() {
     assert_eq!(results.simulated, Span::from_secs(5));
 }
 
+/// Settings change under way, and what waits for the old ones may go.
+#[test]
+fn settings_change_in_a_run() {
+    // A packet a second at 8 kbit/s, one a millisecond at 8 Mbit/s.
+    let words = |rate: &str| qdisc::parse(&format!("tbf rate {rate} burst 1000b limit 1mb"));
+    let mut setup = setup("pfifo", 10_000_000, vec![cbr(958, 10_000)]);
+    setup.lines[0].qdisc = words("8kbit").unwrap();
+    let mut run = Run::new(&setup, 1).expect("a good set-up");
+    run.advance(Time(2_500_000_000));
+    let sent = |run: &Run| run.snapshot(Direction::Up).totals.sent_packets;
+    assert_eq!((sent(&run), run.snapshot(Direction::Up).backlog.packets > 200), (3, true));
+    run.configure(Direction::Up, &words("8mbit").unwrap()).unwrap();
+    run.advance(Time(2_600_000_000));
+    assert!((90..=101).contains(&(sent(&run) - 3)), "{}", sent(&run));
+    let other = qdisc::parse("pfifo").unwrap();
+    assert!(run.configure(Direction::Up, &other).is_err());
+}
+
 #[test]
 fn the_rate_follows_its_steps() {
     let mut setup = setup("pfifo limit 5", 10_000_000, vec![cbr(1242, 500)]);
