@@ -382,3 +382,96 @@ impl PacketOwner for Pool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pool of two flows with an account for each direction.
+    fn pool() -> Pool {
+        Pool { accounts: vec![[Account::default(); 2]; 2], ..Pool::default() }
+    }
+
+    /// A packet of `flow` in `direction`, as a discipline has it.
+    fn packet(pool: &mut Pool, flow: u32, direction: u8) -> Packet {
+        let (handle, _) = pool.insert(&Tag { flow, direction, ..Tag::NONE }, 100, 0);
+        Packet::new(handle.into(), 100)
+    }
+
+    fn fates(pool: &Pool, flow: usize, direction: usize) -> Fates {
+        pool.accounts[flow][direction].fates()
+    }
+
+    /// A packet's fate is on its flow's account, and its slot is free then.
+    #[test]
+    fn fates_are_counted_by_flow_and_direction() {
+        let mut pool = pool();
+        let mut hashes = vec![pool.hash()];
+        let gone = packet(&mut pool, 0, 1);
+        pool.dropped(gone, DropReason::Congested);
+        hashes.push(pool.hash());
+        let lost = packet(&mut pool, 1, 0);
+        pool.lost(lost.handle as u32);
+        hashes.push(pool.hash());
+        let late = packet(&mut pool, 1, 1);
+        pool.late(late.handle as u32);
+        let mut marked = packet(&mut pool, 0, 0);
+        (marked.tos, marked.flags) = (3, Flags::MARKED);
+        pool.taken(&marked, Time(9));
+        hashes.push(pool.hash());
+        let plain = packet(&mut pool, 0, 0);
+        pool.taken(&plain, Time(9));
+        hashes.push(pool.hash());
+        let mut dropped = [0; DropReason::COUNT];
+        dropped[DropReason::Congested as usize] = 1;
+        assert_eq!(fates(&pool, 0, 1), Fates { dropped, ..Fates::default() });
+        assert_eq!(fates(&pool, 1, 0), Fates { lost: 1, ..Fates::default() });
+        assert_eq!(fates(&pool, 1, 1), Fates { late: 1, ..Fates::default() });
+        assert_eq!(fates(&pool, 0, 0), Fates { marked: 1, ..Fates::default() });
+        assert_eq!((pool.sent, pool.passed, pool.dropped), (5, 2, [0, 1]));
+        assert_eq!((pool.delivered, pool.lost), (1, 1));
+        // One slot was enough for the first three.
+        assert_eq!((pool.in_use(), pool.used()), (2, vec![true, true]));
+        assert_eq!(pool.tag(marked.handle as u32).tos, 3);
+        // All that disciplines and the line do makes another hash.
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), 5);
+    }
+
+    /// A filtered acknowledgement tells its sender nothing.
+    #[test]
+    fn signals_are_drops_of_what_was_wanted() {
+        let mut fates = Fates::default();
+        for (reason, count) in
+            [(DropReason::AckFilter, 3), (DropReason::Congested, 2), (DropReason::Overlimit, 4)]
+        {
+            fates.dropped[reason as usize] = count;
+        }
+        assert_eq!(fates.signals(), 6);
+        let later = Fates { marked: 7, lost: 5, late: 2, ..fates };
+        let change = later.since(&Fates { marked: 1, lost: 1, late: 1, ..fates });
+        assert_eq!(change, Fates { marked: 6, lost: 4, late: 1, ..Fates::default() });
+    }
+
+    /// Headers of TCP can be looked at; an acknowledgement has no data, and a mark arrives.
+    #[test]
+    fn contents_are_a_segments_or_a_datagrams() {
+        let mut pool = pool();
+        for (len, marked) in [(0, false), (1_000, true)] {
+            let segment = Segment { len, ..Segment::new(TcpFlags::ACK, 1, 77) };
+            let ecn = if marked { Ecn::Ce as u8 } else { Ecn::Ect0 as u8 };
+            let (handle, payload) = pool.insert(&Tag::NONE, 66 + len, ecn);
+            *payload = Payload::Tcp(segment);
+            assert_eq!(pool.has_data(handle), len > 0);
+            let view = pool.ack_view(&Packet::new(handle.into(), 66));
+            assert_eq!(view.map(|view| (view.ack, view.has_payload)), Some((77, len > 0)));
+            let Payload::Tcp(segment) = pool.arrive(handle) else { panic!() };
+            assert_eq!(segment.ecn == Ecn::Ce, marked);
+        }
+        let (sent, answered) = (Time(1), Time::ZERO);
+        let (handle, payload) = pool.insert(&Tag::NONE, 64, 0);
+        *payload = Payload::Datagram(Datagram { sequence: 1, sent, answered, size: 22 });
+        assert!(pool.has_data(handle) && pool.ack_view(&Packet::new(handle.into(), 64)).is_none());
+    }
+}
