@@ -22,12 +22,14 @@ A situation:
     host             more words for the end hosts' netem, such as "rate 1gbit"
     rmem, wmem       largest socket buffers in bytes; else those of a machine with a gigabyte and more
     pacing           true: senders of TCP are paced by the kernel
+    sack             false: no selective acknowledgements
     sniff            true: also keep the headers of all packets, to compare packet by packet
 """
 
 import ctypes
 import itertools
 import json
+import mmap
 import os
 import random
 import resource
@@ -45,7 +47,16 @@ DSCP = {"BE": 0, "LE": 1, "CS0": 0, "CS1": 8, "CS2": 16, "CS3": 24, "CS4": 32, "
         "AF41": 34, "AF42": 36, "AF43": 38}
 CLONE_NEWNET = 0x40000000
 POWER_OFF = 0x4321FEDC
-SO_RCVBUFFORCE = 33
+SOL_PACKET = 263
+PACKET_RX_RING = 5
+PACKET_VERSION = 10
+TPACKET_V2 = 1
+TP_STATUS_USER = 1
+# A frame: 32 bytes of header, where it came from (whose 11th byte is the kind), then the packet.
+RING_KIND = 32 + 10
+RING_FRAME = 256
+RING_BLOCK = 4096
+RING_BLOCKS = 1024
 SO_MAX_PACING_RATE = 47
 FASTEST_PACING = 0xFFFFFFFE
 PR_SET_TIMERSLACK = 29
@@ -111,12 +122,40 @@ class Hosts:
             self.enter(host)
             sysctl("ip_forward", 1)
             sysctl("tcp_ecn", job.get("ecn", 0))
+            sysctl("tcp_sack", int(job.get("sack", True)))
             sysctl("tcp_no_metrics_save", 1)
             for name, default in (("rmem", 131072), ("wmem", 16384)):
                 sysctl(f"tcp_{name}", f"4096 {default} {job.get(name, LARGEST[name])}")
         sh("ip -n R link set lo up")
         for line in job["tc"]:
             sh(line)
+
+
+class Ring:
+    """A packet socket's ring of TPACKET_V2 frames."""
+
+    def __init__(self, sock, port, packets):
+        sock.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
+        frames = RING_BLOCK // RING_FRAME * RING_BLOCKS
+        ring = struct.pack("4I", RING_BLOCK, RING_BLOCKS, RING_FRAME, frames)
+        sock.setsockopt(SOL_PACKET, PACKET_RX_RING, ring)
+        self.sock = sock
+        self.memory = mmap.mmap(sock.fileno(), RING_BLOCK * RING_BLOCKS)
+        self.port = port
+        self.packets = packets
+        self.at = 0
+
+    def read(self, _):
+        while True:
+            status, _, length, start, _, seconds, nanoseconds = struct.unpack_from(
+                "3I2H2I", self.memory, self.at)
+            if not status & TP_STATUS_USER:
+                return
+            if self.memory[self.at + RING_KIND] == socket.PACKET_OUTGOING:
+                data = self.memory[self.at + start:self.at + start + min(length, 128)]
+                self.packets.append((seconds + nanoseconds * 1e-9, self.port, data.hex()))
+            struct.pack_into("I", self.memory, self.at, 0)
+            self.at = (self.at + RING_FRAME) % (RING_BLOCK * RING_BLOCKS)
 
 
 class Run:
@@ -307,24 +346,15 @@ class Run:
                     flow["retrans_warm"] = info["total_retrans"] if info else 0
 
     def sniff(self):
-        """Packets that leave the router's ports: time, port, TOS, length, and TCP's header."""
+        """Packets that leave the router's ports: time, port, and headers. The kernel copies them:
+        what shares its memory with a packet that is kept would not merge with its neighbours."""
         self.packets = []
         self.hosts.enter("R")
         for port in ("r1", "r0"):
             sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+            ring = Ring(sock, port, self.packets)
             sock.bind((port, 3))
-            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 24)
-
-            def read(_, sock=sock, port=port):
-                try:
-                    while True:
-                        data, address = sock.recvfrom(128)
-                        if address[2] == socket.PACKET_OUTGOING:
-                            self.packets.append((round(self.now(), 6), port, data.hex()))
-                except BlockingIOError:
-                    pass
-
-            self.watch(sock, select.EPOLLIN, read)
+            self.watch(sock, select.EPOLLIN, ring.read)
 
     def run(self):
         if self.job.get("sniff"):
@@ -384,7 +414,11 @@ class Run:
             flows.append(keep)
         rtt = {mark: figures(values) for mark, values in probes.items() if values}
         names = {"r1": "up(r1)", "r0": "down(r0)"}
-        extra = {"packets": self.packets} if self.job.get("sniff") else {}
+        extra = {}
+        if self.job.get("sniff"):
+            # The ring has the wall clock's times.
+            zero = time.time() - self.now()
+            extra["packets"] = [(round(at - zero, 6), *rest) for at, *rest in self.packets]
         return {**extra, "overhead": self.overhead, "seed": self.job["seed"],
                 "window_s": [self.warm, end], "flows": flows, "probe_rtt_ms": rtt,
                 "qdisc": {names[port]: value for port, value in self.statistics.items()}}
@@ -506,6 +540,7 @@ def record(kernel, name, situation, directory):
     env.update({k.upper(): situation.get(k, LARGEST[k]) for k in LARGEST})
     env["OVERHEAD"] = max(run.pop("overhead") for run in runs)
     env["PACING"] = int(bool(situation.get("pacing")))
+    env["SACK"] = int(situation.get("sack", True))
     version = subprocess.check_output([kernel, "--version"], text=True).strip()
     return {"scenario": name, "description": situation.get("description", ""),
             "kernel": f"Linux {version} UML, time-travel=inf-cpu",
