@@ -77,7 +77,7 @@ impl AckTimers {
         AckTimers {
             ticks,
             delayed: config.delayed_ack,
-            compress: config.sack_compression && config.sack,
+            compress: config.sack_compression,
             most_quick: config.quick_acks,
             least_ticks: ticks.covering(least_us),
             scheduled: false,
@@ -95,6 +95,11 @@ impl AckTimers {
             duplicates_of: 0,
             compression_due: Time::MAX,
         }
+    }
+
+    /// Duplicates are held back only where SACK was agreed on: without it each one counts.
+    pub(crate) fn hold_back(&mut self, sack: bool) {
+        self.compress &= sack;
     }
 
     /// An acknowledgement is owed, by the rules.
@@ -213,11 +218,14 @@ impl AckTimers {
             return true;
         }
         let second = nxt - window.acked > u64::from(window.peer_mss);
-        if second && (window.may_advance(nxt, now) || window.reads(nxt)) {
+        if second && window.may_advance(nxt, now) {
             return true;
         }
         if out_of_order {
             return self.decide_out_of_order(nxt, window, round, now);
+        }
+        if second && window.reads(nxt) {
+            return true;
         }
         // The application has read all there was; a small segment is answered then.
         if self.pushed && !self.pingpong && (window.reads(nxt) || window.all_read(nxt)) {
@@ -501,6 +509,20 @@ mod tests {
         assert_eq!((acks.ato, acks.immediate), (40, false));
     }
 
+    /// Linux's `__tcp_ack_snd_check`: without SACK each duplicate counts, and none is held back.
+    #[test]
+    fn without_sack_no_duplicate_is_held_back() {
+        for (sack, held) in [(true, true), (false, false)] {
+            let mut receiver = Receiver::steady();
+            receiver.acks.hold_back(sack);
+            let at_once = (0..9).all(|_| {
+                receiver.acks.schedule();
+                receiver.decide(true, 2_000)
+            });
+            assert_eq!(at_once, !held);
+        }
+    }
+
     /// Linux's `tcp_comp_sack_*`: three at once, then 44 together, for 1 ms or 5 % of the RTT.
     #[test]
     fn duplicates_are_held_back_after_the_third() {
@@ -537,6 +559,23 @@ mod tests {
         let short = Round { srtt_us: 4_000, ..ROUND };
         receiver.acks.decide_out_of_order(receiver.nxt, &receiver.window, &short, &at(3_000));
         assert_eq!(receiver.acks.next_timer(), Time(3_000_300_000));
+    }
+
+    /// Linux's `__tcp_ack_snd_check`: what fills a gap in part is acknowledged before the
+    /// application reads it, so that it takes room; where nothing is held, it is read first.
+    #[test]
+    fn a_gap_filled_in_part_is_acknowledged_before_it_is_read() {
+        let offered = |out_of_order| {
+            let mut receiver = Receiver::steady();
+            let now = at(1_010);
+            receiver.window.auto_consume(receiver.nxt, &now);
+            receiver.nxt += 2 * 1_448;
+            receiver.acks.schedule();
+            let Receiver { acks, window, nxt } = &mut receiver;
+            assert!(acks.decide(*nxt, out_of_order, window, &ROUND, &now));
+            window.offer(*nxt, acks, &now)
+        };
+        assert!(offered(true) < offered(false));
     }
 
     /// Linux's `tcp_measure_rcv_mss`: the longest seen, or a length that comes twice in a row.

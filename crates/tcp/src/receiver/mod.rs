@@ -94,6 +94,7 @@ impl Receiver {
 
     pub(crate) fn negotiate_sack(&mut self, sack: bool) {
         self.sack = sack;
+        self.acks.hold_back(sack);
     }
 
     /// Takes in what `segment` says beside its acknowledgement. True if it is worth looking at

@@ -7,7 +7,7 @@
 //! the front, so detection costs the number of losses, not the size of the window.
 
 use super::scoreboard::{flag, Record};
-use super::{Sender, REORDERING};
+use super::Sender;
 use crate::clock::{before, Now};
 use crate::congestion::Phase;
 
@@ -220,11 +220,6 @@ impl Sender {
             self.window.lost = self.window.lost.wrapping_add(1);
         }
     }
-
-    /// Without SACK, three duplicate ACKs stand for a loss (RFC 6582).
-    pub(super) fn duplicates_prove_loss(&self) -> bool {
-        self.recovery.duplicates >= REORDERING
-    }
 }
 
 #[cfg(test)]
@@ -376,11 +371,6 @@ mod tests {
         assert!(!sender.detect_losses(&at(47_000)));
         assert_eq!(lost(&sender), [0, 1, 2, 3, 4, 5]);
         assert!(!sender.reordering_timer_runs());
-        // Without SACK three duplicates prove a loss.
-        sender.recovery.duplicates = 2;
-        assert!(!sender.duplicates_prove_loss());
-        sender.recovery.duplicates = 3;
-        assert!(sender.duplicates_prove_loss());
         assert!(sender.may_still_arrive(sender.board.get(8), &at(48_999)));
         assert!(!sender.may_still_arrive(sender.board.get(8), &at(49_000)));
     }

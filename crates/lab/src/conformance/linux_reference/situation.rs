@@ -159,6 +159,7 @@ fn tcp(recording: &Recording, flow: &Flow, access: &HostAccess) -> Result<Config
     if access.pacing || recording.environment("PACING").is_some_and(|paced| paced > 0) {
         config.pacing = Pacing::On;
     }
+    config.sack = recording.environment("SACK") != Some(0);
     if let Some(limit) = recording.environment("RMEM") {
         config.rcvbuf_max = limit.min(u64::from(u32::MAX)) as u32;
     }

@@ -137,7 +137,7 @@ impl Sender {
         }
         let prior_highest = self.highest_sacked();
         let prior_out = self.board.len();
-        let prior_sacked = self.board.sacked_out;
+        let prior_sacked = self.board.sacked_out + self.board.phantom_sacked;
         let (prior_delivered, prior_lost) = (self.window.delivered, self.window.lost);
         let prior_in_flight = self.board.in_flight();
         if ack_seq > una {
@@ -449,7 +449,7 @@ impl Sender {
                 }
             }
             if !record.has(flag::SACKED) {
-                self.window.delivered = self.window.delivered.wrapping_add(1);
+                self.window.delivered = self.window.delivered.wrapping_add(u32::from(self.sack));
                 if !ack.has(fact::RESENT_ACKED) || !answers_original(&record, ack.echo, now) {
                     self.rack.advance(&record, self.rtt.min_us(), now);
                 }
@@ -491,8 +491,14 @@ impl Sender {
         let updated = self.take_rtt(rtt_us.or(sack_rtt_us), sampled_us, ack, now);
         if ack.has(fact::ACKED) {
             ack.facts |= fact::SET_TIMER;
-            // A hole filled by what was sent once: that is reordering.
-            if reordered < prior_highest {
+            if !self.sack {
+                self.cover_duplicates(ack.acked);
+                // Of what was repeated nobody knows which sending arrived.
+                if ack.has(fact::RESENT_ACKED) {
+                    ack.facts &= !fact::ORIGINAL;
+                }
+            } else if reordered < prior_highest {
+                // A hole filled by what was sent once: that is reordering.
                 self.note_reordering(reordered);
             }
         } else if let (true, Some(sack), Some(head)) = (updated, sack_rtt_us, self.board.first()) {

@@ -265,7 +265,7 @@ fn only_a_bare_repetition_is_a_duplicate() {
         sender.window.phase = Phase::Disorder;
         let segment = Segment { len, window, ..Segment::new(TcpFlags::ACK, 50, ack_seq) };
         assert!(sender.on_ack(&segment, &Now::default()));
-        assert_eq!(sender.recovery.duplicates, duplicates, "{segment:?}");
+        assert_eq!(sender.board.phantom_sacked, duplicates, "{segment:?}");
     }
 }
 

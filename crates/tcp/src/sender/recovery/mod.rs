@@ -10,7 +10,7 @@
 
 use super::ack::{fact, Ack};
 use super::scoreboard::flag;
-use super::{Resend, Sender, REORDERING};
+use super::{Resend, Sender, MAX_REORDERING, REORDERING};
 use crate::clock::{before, Now};
 use crate::congestion::{Event, Phase, INFINITE};
 
@@ -40,8 +40,6 @@ pub(super) struct Recovery {
     pub probe_resent: bool,
     /// F-RTO is under way.
     pub frto: bool,
-    /// Duplicate ACKs, where there is no SACK.
-    pub duplicates: u32,
 }
 
 impl Recovery {
@@ -60,7 +58,6 @@ impl Recovery {
             probe_end: 0,
             probe_resent: false,
             frto: false,
-            duplicates: 0,
         }
     }
 }
@@ -94,9 +91,6 @@ impl Sender {
             // A mark is no mistake.
             self.recovery.prior_ssthresh = 0;
         }
-        if !self.sack {
-            self.count_duplicates(duplicates, ack);
-        }
         self.forget_renegade_sacks();
         if self.window.phase == Phase::Open {
             self.recovery.resend_stamp = 0;
@@ -108,58 +102,59 @@ impl Sender {
                     self.set_phase(Phase::Open, now);
                 }
                 Phase::Recovery => {
-                    if self.holds_without_sack() {
+                    self.board.phantom_sacked = 0;
+                    if !self.leave_recovery(now) {
                         return;
                     }
-                    self.leave_recovery(now);
                     self.end_reduction_after(Phase::Recovery, now);
                 }
                 _ => {}
             }
         }
         match self.window.phase {
-            Phase::Recovery => {
-                if ack.has(fact::ADVANCED) && self.undo_on_partial(prior_una, ack, now) {
-                    return;
-                }
-                if self.undo_on_duplicates(now) {
-                    self.reopen(ack, now);
-                }
-                self.identify_losses(ack, now);
-                if self.window.phase != Phase::Recovery {
-                    if self.board.lost_out == 0 {
-                        return;
-                    }
-                    self.enter_recovery(ack.has(fact::ECHO), now);
-                }
-            }
+            Phase::Recovery => return self.proceed_in_recovery(prior_una, duplicates, ack, now),
             Phase::Loss => {
                 self.proceed_after_timeout(duplicates, ack, now);
                 self.identify_losses(ack, now);
                 if self.window.phase != Phase::Open && !ack.has(fact::LOST_RESENT) {
                     return;
                 }
-                self.enter_recovery_if_due(ack, now);
-                return;
             }
-            _ => {
-                if self.window.phase <= Phase::Disorder {
-                    self.undo_on_duplicates(now);
-                }
-                self.identify_losses(ack, now);
-                self.enter_recovery_if_due(ack, now);
-                return;
-            }
+            _ => {}
         }
-        self.resend = Resend::Lost;
-    }
-
-    fn enter_recovery_if_due(&mut self, ack: &mut Ack, now: &Now) {
+        if ack.has(fact::ADVANCED) {
+            self.board.phantom_sacked = 0;
+        }
+        self.count_duplicates(duplicates);
+        if self.window.phase <= Phase::Disorder {
+            self.undo_on_duplicates(now);
+        }
+        self.identify_losses(ack, now);
         if self.board.lost_out == 0 {
             self.reopen(ack, now);
             return;
         }
         self.enter_recovery(ack.has(fact::ECHO), now);
+        self.resend = Resend::Lost;
+    }
+
+    /// An acknowledgement within recovery.
+    fn proceed_in_recovery(&mut self, prior_una: u64, duplicates: u32, ack: &mut Ack, now: &Now) {
+        if !ack.has(fact::ADVANCED) {
+            self.count_duplicates(duplicates);
+        } else if self.undo_on_partial(prior_una, ack, now) {
+            return;
+        }
+        if self.undo_on_duplicates(now) {
+            self.reopen(ack, now);
+        }
+        self.identify_losses(ack, now);
+        if self.window.phase != Phase::Recovery {
+            if self.board.lost_out == 0 {
+                return;
+            }
+            self.enter_recovery(ack.has(fact::ECHO), now);
+        }
         self.resend = Resend::Lost;
     }
 
@@ -169,14 +164,14 @@ impl Sender {
             return;
         }
         if !self.sack {
-            let phase = self.window.phase;
-            let due = if phase == Phase::Recovery {
-                ack.has(fact::ADVANCED)
-            } else {
-                phase < Phase::Recovery && self.duplicates_prove_loss()
+            let due = match self.window.phase {
+                Phase::Recovery => ack.has(fact::ADVANCED),
+                Phase::Loss => false,
+                _ => self.board.phantom_sacked >= self.recovery.reordering,
             };
-            if due {
-                self.mark_lost(self.board.head());
+            let head = self.board.head();
+            if due && !self.board.get(head).has(flag::LOST) {
+                self.mark_lost(head);
             }
             return;
         }
@@ -210,7 +205,8 @@ impl Sender {
     }
 
     pub(super) fn keep_open(&mut self, now: &Now) {
-        let amiss = self.board.sacked_out + self.board.lost_out + self.recovery.duplicates > 0;
+        let board = &self.board;
+        let amiss = board.sacked_out + board.phantom_sacked + board.lost_out > 0;
         let phase = if amiss || self.any_resent() { Phase::Disorder } else { Phase::Open };
         if self.window.phase != phase {
             self.set_phase(phase, now);
@@ -321,14 +317,18 @@ impl Sender {
         self.tell(Event::ReductionDone, now);
     }
 
-    /// All that was out when recovery began is acknowledged.
-    fn leave_recovery(&mut self, now: &Now) {
+    /// All that was out when recovery began is acknowledged. False if the phase is held.
+    fn leave_recovery(&mut self, now: &Now) -> bool {
         if self.may_undo(self.last_echo) {
             self.undo(false, now);
         } else {
             self.rack.persist = self.rack.persist.saturating_sub(1);
         }
+        if self.holds_without_sack() {
+            return false;
+        }
         self.set_phase(Phase::Open, now);
+        true
     }
 
     /// The acknowledgement answers something sent before the first retransmission, which may not
@@ -398,7 +398,7 @@ impl Sender {
         }
         self.undo(true, now);
         self.timers.retries = 0;
-        if by_frto || self.sack {
+        if !self.holds_without_sack() && (by_frto || self.sack) {
             self.set_phase(Phase::Open, now);
         }
         true
@@ -430,10 +430,13 @@ impl Sender {
             }
         }
         if recovered {
-            if !self.holds_without_sack() {
-                self.leave_recovery(now);
-            }
+            self.leave_recovery(now);
             return;
+        }
+        if self.window.nxt > self.recovery.high_seq && duplicates > 0 {
+            self.count_duplicates(duplicates);
+        } else if ack.has(fact::ADVANCED) {
+            self.board.phantom_sacked = 0;
         }
         self.resend = Resend::Lost;
     }
@@ -469,7 +472,6 @@ impl Sender {
 
     fn mark_all_lost(&mut self, now: &Now) {
         self.forget_renegade_sacks();
-        self.recovery.duplicates = 0;
         self.board.phantom_sacked = 0;
         let head = self.board.head();
         for n in 0..self.board.len() {
@@ -502,33 +504,47 @@ impl Sender {
     }
 
     /// Without SACK, a duplicate ACK stands for one segment that arrived (RFC 6582).
-    fn count_duplicates(&mut self, duplicates: u32, ack: &Ack) {
-        if ack.has(fact::ADVANCED) {
-            let covered = ack.acked.saturating_sub(1);
-            self.board.phantom_sacked = self.board.phantom_sacked.saturating_sub(covered);
-            if self.window.phase < Phase::Recovery {
-                self.recovery.duplicates = 0;
-                self.board.phantom_sacked = 0;
-            }
-        } else if duplicates > 0 && !self.board.is_empty() {
-            self.recovery.duplicates += duplicates;
-            let room = self.board.len().saturating_sub(self.board.lost_out + 1);
-            if self.board.phantom_sacked < room {
-                self.board.phantom_sacked += 1;
-                self.window.delivered = self.window.delivered.wrapping_add(1);
-            }
+    fn count_duplicates(&mut self, duplicates: u32) {
+        if self.sack || duplicates == 0 {
+            return;
+        }
+        let before = self.board.phantom_sacked;
+        self.board.phantom_sacked += duplicates;
+        self.limit_duplicates(0);
+        let delivered = self.board.phantom_sacked.saturating_sub(before);
+        self.window.delivered = self.window.delivered.wrapping_add(delivered);
+    }
+
+    /// Without SACK, an acknowledgement that moves on by `acked` segments fills one hole; the
+    /// others were told of by duplicates, as far as there were any.
+    pub(super) fn cover_duplicates(&mut self, acked: u32) {
+        let known = self.board.phantom_sacked;
+        let delivered = acked.saturating_sub(known).max(u32::from(acked > 0));
+        self.window.delivered = self.window.delivered.wrapping_add(delivered);
+        self.board.phantom_sacked = known.saturating_sub(acked.saturating_sub(1));
+        self.limit_duplicates(acked);
+    }
+
+    /// At least one segment is missing, and what is lost has not arrived: more duplicates than that
+    /// leaves are a sign of reordering.
+    fn limit_duplicates(&mut self, acked: u32) {
+        let out = self.board.len();
+        let arrived = out - self.board.lost_out.max(1).min(out);
+        if self.board.phantom_sacked > arrived {
+            self.board.phantom_sacked = arrived;
+            self.recovery.reordering = (out + acked).min(MAX_REORDERING);
+            self.recovery.reordering_seen = true;
         }
     }
 
     /// Without SACK the phase is held until something above its end is acknowledged, lest old
     /// duplicates start another (RFC 6582, section 3.2).
     fn holds_without_sack(&mut self) -> bool {
-        if self.sack || self.window.una > self.recovery.high_seq {
-            self.recovery.duplicates = 0;
-            self.board.phantom_sacked = 0;
-            return false;
+        let holds = !self.sack && self.window.una == self.recovery.high_seq;
+        if holds && !self.any_resent() {
+            self.recovery.resend_stamp = 0;
         }
-        true
+        holds
     }
 }
 

@@ -156,7 +156,7 @@ fn the_phase_is_open_when_nothing_is_amiss() {
     assert_eq!(phase(|sender| sender.board.sacked_out = 1), Phase::Disorder);
     assert_eq!(phase(|sender| sender.board.lost_out = 1), Phase::Disorder);
     assert_eq!(phase(|sender| sender.board.resent_out = 1), Phase::Disorder);
-    assert_eq!(phase(|sender| sender.recovery.duplicates = 1), Phase::Disorder);
+    assert_eq!(phase(|sender| sender.board.phantom_sacked = 1), Phase::Disorder);
     assert_eq!(phase(|sender| sender.board.get_mut(0).flags = flag::EVER_RESENT), Phase::Disorder);
     assert_eq!(phase(|sender| sender.board.get_mut(0).flags = flag::PSH), Phase::Open);
     assert_eq!(phase(|sender| sender.board.get_mut(1).flags = flag::EVER_RESENT), Phase::Open);
@@ -391,47 +391,93 @@ fn a_probe_that_repaired_a_loss_reduces_the_window() {
     assert_eq!(probe(12, true, ADVANCED), (0, 1, 14));
 }
 
-/// RFC 6582: without SACK a duplicate ACK stands for a segment that has left the network.
-#[test]
-fn duplicates_stand_for_segments_that_arrived() {
-    let count = |facts, acked, phase, phantom, lost, duplicates| {
-        let mut sender = reducing(100, 50, 4);
-        (sender.window.phase, sender.recovery.duplicates) = (phase, 2);
-        (sender.board.phantom_sacked, sender.board.lost_out) = (phantom, lost);
-        let mut ack = of(facts);
-        ack.acked = acked;
-        sender.count_duplicates(duplicates, &ack);
-        let counts = (sender.recovery.duplicates, sender.board.phantom_sacked);
-        (counts, sender.window.delivered)
-    };
-    assert_eq!(count(0, 0, Phase::Disorder, 2, 0, 1), ((3, 3), 1));
-    // At least one is still missing, and what is lost has not arrived.
-    assert_eq!(count(0, 0, Phase::Disorder, 3, 0, 1), ((3, 3), 0));
-    assert_eq!(count(0, 0, Phase::Disorder, 2, 1, 1), ((3, 2), 0));
-    assert_eq!(count(0, 0, Phase::Disorder, 1, 1, 1), ((3, 2), 1));
-    assert_eq!(count(0, 0, Phase::Disorder, 2, 0, 0), ((2, 2), 0));
-    // An ACK that moves on covers those that came before, but for the one that was missing.
-    assert_eq!(count(fact::ADVANCED, 2, Phase::Recovery, 3, 0, 0), ((2, 2), 0));
-    assert_eq!(count(fact::ADVANCED, 9, Phase::Recovery, 3, 0, 0), ((2, 0), 0));
-    assert_eq!(count(fact::ADVANCED, 2, Phase::Cwr, 3, 0, 0), ((0, 0), 0));
-    // Nothing in flight, nothing to tell.
-    let mut sender = Sender::new(&Config::default());
-    sender.count_duplicates(1, &of(0));
-    assert_eq!(sender.recovery.duplicates, 0);
+/// A sender without SACK in `phase`, with `out` segments in flight.
+fn without_sack(phase: Phase, out: u32) -> Sender {
+    let mut sender = reducing(100, 50, out);
+    (sender.sack, sender.window.phase) = (false, phase);
+    sender
 }
 
+/// RFC 6582: without SACK a duplicate ACK stands for a segment that has left the network; one too
+/// many for that is a sign of reordering (Linux's `tcp_add_reno_sack`).
+#[test]
+fn duplicates_stand_for_segments_that_arrived() {
+    let count = |known, lost, duplicates| {
+        let mut sender = without_sack(Phase::Disorder, 4);
+        (sender.board.phantom_sacked, sender.board.lost_out) = (known, lost);
+        sender.count_duplicates(duplicates);
+        (sender.board.phantom_sacked, sender.window.delivered, sender.recovery.reordering)
+    };
+    assert_eq!(count(2, 0, 1), (3, 1, 3));
+    assert_eq!(count(2, 0, 0), (2, 0, 3));
+    // At least one is still missing, and what is lost has not arrived.
+    assert_eq!(count(3, 0, 1), (3, 0, 4));
+    assert_eq!(count(1, 2, 1), (2, 1, 3));
+    assert_eq!(count(2, 2, 1), (2, 0, 4));
+    // Nothing in flight, nothing to tell; with SACK blocks tell.
+    let mut sender = without_sack(Phase::Open, 0);
+    sender.count_duplicates(1);
+    assert_eq!((sender.board.phantom_sacked, sender.window.delivered), (0, 0));
+    let mut sender = reducing(100, 50, 4);
+    sender.count_duplicates(1);
+    assert_eq!((sender.board.phantom_sacked, sender.window.delivered), (0, 0));
+}
+
+/// Linux's `tcp_remove_reno_sacks`: an ACK that moves on delivers what no duplicate stood for, and
+/// one segment at least.
+#[test]
+fn an_ack_that_moves_on_counts_what_duplicates_did_not() {
+    let cover = |known, acked| {
+        let mut sender = without_sack(Phase::Recovery, 4);
+        sender.board.phantom_sacked = known;
+        sender.cover_duplicates(acked);
+        (sender.board.phantom_sacked, sender.window.delivered)
+    };
+    assert_eq!(cover(0, 2), (0, 2));
+    assert_eq!(cover(3, 2), (2, 1));
+    assert_eq!(cover(3, 4), (0, 1));
+    assert_eq!(cover(3, 9), (0, 6));
+    assert_eq!(cover(3, 0), (3, 0));
+    // More duplicates than segments that are still out.
+    let mut sender = without_sack(Phase::Recovery, 2);
+    sender.board.phantom_sacked = 5;
+    sender.cover_duplicates(3);
+    assert_eq!((sender.board.phantom_sacked, sender.recovery.reordering), (1, 5));
+}
+
+/// Linux's `tcp_newreno_mark_lost`: as many duplicates as segments may be overtaken; in recovery
+/// each ACK that moves on; the head alone, and once.
+#[test]
+fn without_sack_the_head_is_lost_when_duplicates_say_so() {
+    let lost = |phase, known, facts, head| {
+        let mut sender = without_sack(phase, 4);
+        (sender.board.phantom_sacked, sender.recovery.reordering) = (known, 5);
+        sender.board.get_mut(0).flags = head;
+        (sender.board.lost_out, sender.board.resent_out) = (u32::from(head != 0), 1);
+        sender.identify_losses(&mut of(facts), &Now::default());
+        [0, 1].map(|id| sender.board.get(id).has(flag::LOST)) == [true, false]
+            && sender.window.lost == 1
+    };
+    assert!(!lost(Phase::Disorder, 4, 0, 0) && lost(Phase::Disorder, 5, 0, 0));
+    assert!(lost(Phase::Cwr, 5, 0, 0));
+    assert!(!lost(Phase::Recovery, 9, 0, 0) && lost(Phase::Recovery, 0, fact::ADVANCED, 0));
+    assert!(!lost(Phase::Loss, 9, fact::ADVANCED, 0));
+    assert!(!lost(Phase::Recovery, 0, fact::ADVANCED, flag::LOST | flag::RESENT));
+}
+
+/// RFC 6582, section 3.2, as in Linux: the phase is held, a needless reduction is not.
 #[test]
 fn without_sack_the_phase_ends_beyond_its_end() {
-    for (sack, una, held) in [(false, 10, true), (false, 11, true), (false, 12, false)]
-        .into_iter()
-        .chain([(true, 10, false), (true, 12, false)])
-    {
+    for (sack, una, held) in [(false, 11, true), (false, 12, false), (true, 11, false)] {
         let mut sender = timed_out();
         (sender.sack, sender.window.una) = (sack, una);
-        (sender.recovery.duplicates, sender.board.phantom_sacked) = (3, 2);
-        assert_eq!(sender.holds_without_sack(), held, "{sack} {una}");
-        let kept = (sender.recovery.duplicates, sender.board.phantom_sacked);
-        assert_eq!(kept, if held { (3, 2) } else { (0, 0) });
+        sender.window.phase = Phase::Recovery;
+        sender.recovery.resend_stamp = 7;
+        (sender.recovery.undo_marker, sender.recovery.undo_resends) = (Some(1), 0);
+        assert_eq!(sender.leave_recovery(&Now::default()), !held, "{sack} {una}");
+        let phase = if held { Phase::Recovery } else { Phase::Open };
+        assert_eq!((sender.window.phase, sender.recovery.undo_marker), (phase, None));
+        assert_eq!(sender.recovery.resend_stamp, if held { 0 } else { 7 });
     }
 }
 
@@ -532,9 +578,9 @@ fn a_timeout_spares_what_was_just_sent() {
         for (id, sent_us) in [(0, 901_000), (1, 900_000), (2, 901_000)] {
             sender.board.get_mut(id).sent_us = sent_us;
         }
-        (sender.recovery.duplicates, sender.board.phantom_sacked) = (3, 1);
+        sender.board.phantom_sacked = 1;
         sender.mark_all_lost(&now);
-        assert_eq!((sender.recovery.duplicates, sender.board.phantom_sacked), (0, 0));
+        assert_eq!(sender.board.phantom_sacked, 0);
         [0, 1, 2].map(|id| sender.board.get(id).has(flag::LOST))
     };
     assert_eq!((lost(true), lost(false)), ([true, true, false], [true; 3]));
