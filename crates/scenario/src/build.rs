@@ -56,16 +56,19 @@ pub(super) fn build(file: &file::File, files: Files) -> Result<Built> {
     let mut hosts = Hosts::new(&file.hosts, rtt)?;
     let mut traffic = Vec::new();
     for entry in &file.traffic {
+        check_times(entry.get_ref(), duration)?;
         add_traffic(entry, &mut hosts, &mut traffic)?;
     }
     if traffic.is_empty() {
         let what = "the scenario has no traffic";
         return Err(ScenarioError::whole(what, "at least one [[traffic]] table"));
     }
-    let recording = Recording {
-        interval: values::time_or(&file.interval, Span::from_secs(1))?,
-        windows: file.windows.unwrap_or(false),
-    };
+    let interval = values::time_or(&file.interval, Span::from_secs(1))?;
+    if let Some(word) = file.interval.as_ref().filter(|_| interval == Span::ZERO) {
+        let what = "an interval of no length";
+        return Err(ScenarioError::at(word.span(), what, "more than nothing, such as \"1s\""));
+    }
+    let recording = Recording { interval, windows: file.windows.unwrap_or(false) };
     let unsaid = || Spanned::new(0..0, DEFAULT_QDISC.to_string());
     let qdisc = match &file.qdisc {
         Some(words) => each(words).map(|word| word.unwrap_or_else(unsaid)),
@@ -130,6 +133,10 @@ fn lines(place: &Spanned<file::Line>, files: Files) -> Result<[LineSetup; 2]> {
         }),
         _ => Shaper::Wire,
     };
+    if let Some(burst) = line.burst.as_ref().filter(|_| shaper == Shaper::Wire) {
+        let what = "a burst without a bucket";
+        return Err(ScenarioError::at(burst.span(), what, "`shaper = \"htb\"` beside it"));
+    }
     let losses = line.loss.as_ref().map_or([None, None], each);
     let jitters = line.jitter.as_ref().map_or([None, None], each);
     let traces = line.trace.as_ref().map_or([None, None], each);
@@ -152,7 +159,15 @@ fn lines(place: &Spanned<file::Line>, files: Files) -> Result<[LineSetup; 2]> {
         };
         let mut steps = Vec::new();
         for change in &line.change {
+            if change.up.is_none() && change.down.is_none() {
+                let what = "this change changes nothing";
+                return Err(ScenarioError::at(change.at.span(), what, "`up` or `down` beside it"));
+            }
             if let Some(word) = [&change.up, &change.down][n] {
+                if traces[n].is_some() {
+                    let what = format!("`{}` follows a trace and changes", direction.name());
+                    return Err(ScenarioError::at(word.span(), what, "one of them"));
+                }
                 let at = Time::ZERO + values::time(&change.at)?;
                 if steps.last().is_some_and(|step: &Step| step.at > at) {
                     let what = "this change comes before the one above it";
@@ -279,6 +294,21 @@ impl Hosts {
             }
         }
         Ok(selected)
+    }
+}
+
+/// Refuses what would never run.
+fn check_times(entry: &file::Traffic, duration: Span) -> Result<()> {
+    let start = values::time_or(&entry.start, Span::ZERO)?;
+    if let Some(word) = entry.start.as_ref().filter(|_| start >= duration) {
+        return Err(ScenarioError::at(word.span(), "this never starts", "less than `duration`"));
+    }
+    match &entry.stop {
+        Some(word) if values::time(word)? <= start => {
+            let what = "this stops before it starts";
+            Err(ScenarioError::at(word.span(), what, "more than `start`"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -425,9 +455,13 @@ fn kind(entry: &file::Traffic) -> Result<KindOf> {
         }
         "rr" => (Kind::RequestResponse { size: size(1)? }, &["size"], UP),
         "iot" => {
-            let interval = match &entry.rate {
-                Some(rate) => values::frequency(rate)?,
-                None => values::time_or(&entry.interval, Span::from_millis(400))?,
+            let interval = match (&entry.rate, &entry.interval) {
+                (Some(rate), Some(_)) => {
+                    let what = "messages have a rate and an interval";
+                    return Err(ScenarioError::at(rate.span(), what, "one of them"));
+                }
+                (Some(rate), None) => values::frequency(rate)?,
+                (None, interval) => values::time_or(interval, Span::from_millis(400))?,
             };
             (Kind::Messages { size: size(100)?, interval }, &["size", "interval", "rate"], UP)
         }
@@ -504,8 +538,14 @@ fn dash_params(entry: &file::Traffic) -> Result<dash::Params> {
     params.buffer = values::time_or(&entry.buffer, params.buffer)?;
     params.prefill = values::time_or(&entry.prefill, params.prefill)?;
     if let Some(ladder) = &entry.ladder {
-        let rates: Result<Vec<Option<Rate>>> = list(ladder).iter().map(values::rate).collect();
-        params.ladder = rates?.into_iter().flatten().map(Rate::bits).collect();
+        let rate = |word: &Word| {
+            let unlimited = || {
+                let expected = "rates such as \"2mbit\"";
+                ScenarioError::at(word.span(), "a film has no unlimited rate", expected)
+            };
+            values::rate(word)?.map(Rate::bits).ok_or_else(unlimited)
+        };
+        params.ladder = list(ladder).iter().map(rate).collect::<Result<_>>()?;
     }
     if let Some(safety) = &entry.safety {
         params.safety_milli = milli(safety, 1.0)?;
@@ -565,6 +605,11 @@ fn tcp(entry: &file::Traffic) -> Result<Config> {
     config.mtu = bounded(&entry.mtu, config.mtu, 100..=1500, "bytes")?;
     if let Some(window) = &entry.window {
         config.in_flight_max = values::small_bytes(window)?;
+        let segment = u32::from(config.mtu) - if config.timestamps { 52 } else { 40 };
+        if (1..segment).contains(&config.in_flight_max) {
+            let expected = format!("a segment of {segment} bytes at least; 0 is no limit");
+            return Err(ScenarioError::at(window.span(), "nothing fits this window", expected));
+        }
     }
     let initial = bounded(&entry.initial_window, config.initial_window, 1..=1000, "segments")?;
     config.initial_window = initial;

@@ -551,7 +551,8 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
     }
     let added_ms = Times::of(&delays);
     let jitter_ms = Times::of(&variations).mean;
-    let loss = dropped as f64 / (total_sent as f64).max(1.0);
+    // What was sent before the window may be lost within it.
+    let loss = dropped.min(total_sent) as f64 / (total_sent as f64).max(1.0);
     let traffic = &run.setup.traffic[group];
     let mos = match traffic.kind {
         Kind::Datagrams { size: 172, interval, .. } => {
@@ -567,7 +568,8 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
             let propagation = hosts.map_or(0.0, millis);
             let buffer = (added_ms.p95 - added_ms.p50).max(0.0);
             let delay = millis(interval) + propagation + added_ms.p50 + buffer;
-            (added_ms.n > 0).then(|| mos(delay, loss))
+            // A call that lost everything is a bad one, not none.
+            (added_ms.n > 0 || loss > 0.0).then(|| mos(delay, loss))
         }
         _ => None,
     };

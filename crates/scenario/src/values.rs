@@ -63,7 +63,7 @@ pub(super) fn time_or(word: &Option<Word>, default: Span) -> Result<Span> {
 pub(super) fn bytes(amount: &Amount) -> Result<u64> {
     let read = match amount.get_ref() {
         Quantity::Integer(n) => Some(*n),
-        Quantity::Word(word) => units::size(word).ok().map(u64::from),
+        Quantity::Word(word) => units::long_size(word).ok(),
         Quantity::Float(_) => None,
     };
     read.ok_or_else(|| {

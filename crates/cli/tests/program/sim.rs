@@ -70,6 +70,11 @@ fn an_input_that_makes_no_sense_is_refused_with_status_2() {
     }
     let output = simnel(&["sim", directory.path().join("none.toml").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let none = ["--qdisc", "pfifo limit 0", "--json"];
+    let path = write(directory.path(), SCENARIO);
+    let output = simnel(&[&["sim", path.to_str().unwrap()][..], &none].concat());
+    let said = "`pfifo limit 0` drops packets whatever comes: `limit 0` leaves no room";
+    assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
     let explicit = ["--qdisc", "cake bandwidth 20bit", "--json"];
     let path = write(directory.path(), SCENARIO);
     let output = simnel(&[&["sim", path.to_str().unwrap()][..], &explicit].concat());

@@ -194,9 +194,13 @@ pub fn time(word: &str) -> Result<Span, ValueError> {
 
 /// A size in bytes: `32mb`, `15k`, `1500`, `512kbit`; prefixes are 1024-based.
 pub fn size(word: &str) -> Result<u32, ValueError> {
+    u32::try_from(long_size(word)?).map_err(|_| ValueError::TooLarge)
+}
+
+/// The same of any size: `10gb`.
+pub fn long_size(word: &str) -> Result<u64, ValueError> {
     let (number, scale) = quantity(word, SIZES)?;
-    let bytes = number.times(scale).whole().ok_or(ValueError::TooLarge)?;
-    u32::try_from(bytes).map_err(|_| ValueError::TooLarge)
+    number.times(scale).whole().ok_or(ValueError::TooLarge)
 }
 
 /// A size that `tc` keeps in an integer with a sign.

@@ -177,8 +177,9 @@ impl Dash {
         fitting.saturating_sub(1)
     }
 
-    /// Plays from the buffer what was played since the last call.
+    /// Plays from the buffer what was played since the last call. Nobody watches on after the stop.
     fn play(&mut self, now: Time) {
+        let now = now.min(self.context.stop).max(self.updated);
         let passed = now.since(self.updated);
         self.updated = now;
         if self.playback.startup.is_none() {

@@ -53,8 +53,9 @@ impl Params {
             Some("chunks of 10 ms to 60 s")
         } else if self.buffer < self.chunk || self.buffer > Span::from_secs(3600) {
             Some("a buffer of at least one chunk and at most an hour")
-        } else if self.prefill > self.buffer {
-            Some("a pre-fill that is not longer than the buffer")
+        } else if self.prefill.0 > self.buffer.0 - self.buffer.0 % self.chunk.0 {
+            // More is never asked for before play begins.
+            Some("a pre-fill that is not longer than the whole chunks in the buffer")
         } else if !(1..=1000).contains(&self.safety_milli) {
             Some("a safety between 0.001 and 1")
         } else {

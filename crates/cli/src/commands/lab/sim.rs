@@ -3,6 +3,7 @@
 //! Seeds and disciplines run on all cores. On a terminal, what takes longer than a second shows how
 //! far it is. Ctrl-C stops the runs, and the report of what there is says that it is partial.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -83,6 +84,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         false => refused(error),
     })?;
 
+    let lines = finished.iter().flat_map(|run| run.setup.lines.iter().zip(&run.qdisc));
+    let vain = lines.filter_map(|(line, words)| {
+        let reason = line.qdisc.passes_nothing(&line.device)?;
+        Some(format!("`{words}` drops packets whatever comes: {reason}"))
+    });
+    vain.collect::<BTreeSet<String>>().iter().for_each(|said| crate::say!("{said}"));
     let summaries: Vec<Summary> = finished.iter().map(|run| Summary::new(&scenario, run)).collect();
     if args.json {
         for summary in &summaries {

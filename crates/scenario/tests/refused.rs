@@ -1,0 +1,93 @@
+//! Scenarios that mean nothing are refused at the place; odd ones that mean something run.
+
+use simnel_scenario::summary::Application;
+use simnel_scenario::{no_files, Scenario, ScenarioError, Summary};
+
+const TOP: &str = "duration = \"10s\"\n";
+const LINE: &str = "[line]\nup = \"3mbit\"\ndown = \"20mbit\"\n";
+
+fn read(top: &str, line: &str, traffic: &str) -> (String, Result<Scenario, ScenarioError>) {
+    let text = format!("{TOP}{top}\n{LINE}{line}\n[[traffic]]\n{traffic}\n");
+    let scenario = Scenario::parse(&text, "odd", &no_files);
+    (text, scenario)
+}
+
+#[test]
+fn what_means_nothing_is_refused_at_its_place() {
+    for (top, line, traffic, place, what) in [
+        ("", "", "kind = \"bulk\"\nstart = \"10s\"", "\"10s\"", "never starts"),
+        ("", "", "kind = \"dash\"\nstart = \"5s\"\nstop = \"5s\"", "\"5s\"", "before it starts"),
+        ("", "[[line.change]]\nat = \"2s\"", "kind = \"bulk\"", "\"2s\"", "changes nothing"),
+        ("", "burst = 5000", "kind = \"bulk\"", "5000", "without a bucket"),
+        ("interval = \"0s\"", "", "kind = \"bulk\"", "\"0s\"", "no length"),
+        ("", "", "kind = \"bulk\"\nwindow = 1447", "1447", "nothing fits"),
+        ("", "", "kind = \"iot\"\nrate = 5\ninterval = \"1s\"", "5", "a rate and an interval"),
+        ("", "", "kind = \"dash\"\nladder = [\"unlimited\"]", "[\"unlimited\"]", "no unlimited"),
+        ("", "", "kind = \"cbr\"\nrate = \"2mbps\"", "\"2mbps\"", "did you mean `2mbit`?"),
+        ("qdisc = \"cake rtt 9ms bandwidth 20\"", "", "kind = \"bulk\"", "20", "`bandwidth 20` is"),
+    ] {
+        let (text, read) = read(top, line, traffic);
+        let error = read.expect_err(traffic);
+        assert!(error.what.contains(what), "{error}");
+        assert_eq!(error.span.map(|span| &text[span]), Some(place), "{text}");
+    }
+    let (_, stuck) =
+        read("", "", "kind = \"dash\"\nchunk = \"4s\"\nbuffer = \"10s\"\nprefill = \"9s\"");
+    assert!(stuck.expect_err("it never plays").what.contains("whole chunks"));
+}
+
+#[test]
+fn a_trace_has_no_other_changes() {
+    let line = "trace = { up = \"up.trace\" }\n[[line.change]]\nat = \"2s\"\nup = \"1mbit\"\n";
+    let text = format!("{TOP}[line]\ndown = \"20mbit\"\n{line}[[traffic]]\nkind = \"bulk\"\n");
+    let trace = |_: &str| Ok("1\n2\n3\n".to_string());
+    let error = Scenario::parse(&text, "trace", &trace).expect_err("two rates");
+    assert_eq!(error.what, "`up` follows a trace and changes");
+}
+
+fn application(traffic: &str, qdisc: &str) -> Application {
+    let scenario = read("", "", traffic).1.expect(traffic);
+    let run = scenario.simulation(Some(qdisc)).expect(qdisc).finish(1).expect("a run");
+    let summary = Summary::new(&scenario, &run);
+    summary.groups.into_iter().find_map(|group| group.application).expect("an application")
+}
+
+#[test]
+fn sizes_have_any_unit() {
+    let transfer = application("kind = \"bulk\"\nsize = \"10gb\"", "pfifo");
+    assert!(matches!(transfer, Application::Transfers { finished: 0, .. }));
+}
+
+#[test]
+fn a_film_that_is_stopped_does_not_stall() {
+    let short = "kind = \"dash\"\nchunk = \"1s\"\nbuffer = \"2s\"\nprefill = \"1s\"\n";
+    let Application::Dash { stalls, stalled_s, .. } =
+        application(&format!("{short}stop = \"5s\""), "pfifo")
+    else {
+        panic!("a film")
+    };
+    assert_eq!((stalls, stalled_s), (0.0, 0.0));
+}
+
+#[test]
+fn a_call_that_loses_everything_is_a_bad_one() {
+    let call = application("kind = \"voip\"\ndirection = \"up\"", "pfifo limit 0");
+    let Application::Datagrams { received: 0, loss, mos: Some(mos), .. } = call else {
+        panic!("{call:?}")
+    };
+    assert!(loss > 0.99 && mos < 1.2, "{loss} {mos}");
+}
+
+#[test]
+fn no_more_is_lost_than_was_sent() {
+    let flood = "kind = \"cbr\"\nrate = \"9mbit\"\nstop = \"4900ms\"";
+    let (text, _) = read("warmup = \"5s\"", "", flood);
+    let scenario = Scenario::parse(&text, "flood", &no_files).expect("a scenario");
+    let run = scenario.simulation(Some("codel")).expect("codel").finish(1).expect("a run");
+    let summary = Summary::new(&scenario, &run);
+    assert!(summary.groups[0].drops.iter().any(|(_, count)| *count > 0), "{:?}", summary.groups);
+    let Some(Application::Datagrams { sent: 0, loss, .. }) = summary.groups[0].application else {
+        panic!("datagrams")
+    };
+    assert_eq!(loss, 0.0);
+}
