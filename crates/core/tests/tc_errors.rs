@@ -86,6 +86,9 @@ fn errors_say_what_where_and_what_instead() {
             "htb default 1 class 1:1 rate 1mbit class 1:2 parent 1:1 prio 1 class 1:3 rate 1mbit",
             "`1:2` (word 9) must be followed by rate RATE",
         ),
+        ("tbf", "`tbf` (word 1) must be followed by rate RATE and burst SIZE"),
+        ("tbf rate 1mbit burst 0", "`tbf` (word 1) must be followed by burst SIZE"),
+        ("tbf burst 9k", "`tbf` (word 1) must be followed by rate RATE"),
         ("htb ceil 1mbit", "`htb class` (word 1) must be followed by rate RATE"),
         (
             "line rate 1mbit fifo 100",

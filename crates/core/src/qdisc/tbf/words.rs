@@ -103,8 +103,11 @@ impl Described for Params {
                 },
             }
         }
-        let (Some(rate), Some(burst)) = (said.rate, said.burst.filter(|burst| *burst > 0)) else {
-            return Err(words.lacks("tbf", "rate RATE and burst SIZE"));
+        let (rate, burst) = match (said.rate, said.burst.filter(|burst| *burst > 0)) {
+            (Some(rate), Some(burst)) => (rate, burst),
+            (Some(_), None) => return Err(words.lacks("tbf", "burst SIZE")),
+            (None, Some(_)) => return Err(words.lacks("tbf", "rate RATE")),
+            (None, None) => return Err(words.lacks("tbf", "rate RATE and burst SIZE")),
         };
         let peak = match (said.peak, said.mtu.filter(|mtu| *mtu > 0)) {
             (Some(peak), _) if peak <= rate => {
