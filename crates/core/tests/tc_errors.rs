@@ -3,6 +3,29 @@
 use simnel_core::qdisc;
 use simnel_core::tc::Problem;
 
+/// Rates that a person says: in bits, with their unit, wherever a word takes one.
+#[test]
+fn a_rate_that_is_another_one_than_it_looks_like_is_an_error() {
+    for (words, guilty) in [
+        ("cake bandwidth 20mbit", None),
+        ("cake bandwidth 20", Some((2, "20"))),
+        ("cake bandwidth 20mbps nat", Some((2, "20mbps"))),
+        ("htb class 1:1 rate 1mbit ceil 5mbit class 1:2 rate 2mbit ceil 9", Some((12, "9"))),
+        // Other numbers without a unit are what they say.
+        ("cake overhead 20", None),
+        ("fq_codel limit 20", None),
+        ("htb default 20 rate 1mbit", None),
+    ] {
+        assert!(qdisc::parse(words).is_ok(), "{words}");
+        let checked = qdisc::parse_strictly(words).map_err(|error| {
+            assert!(matches!(error.problem, Problem::Slip { .. }), "{error}");
+            (error.index, error.word)
+        });
+        let wanted = guilty.map(|(index, word): (usize, &str)| (index, word.to_string()));
+        assert_eq!(checked.err(), wanted, "{words}");
+    }
+}
+
 #[test]
 fn errors_say_what_where_and_what_instead() {
     for (words, message) in [
