@@ -372,6 +372,23 @@ fn a_delayed_ack_is_no_new_least_rtt() {
     assert_eq!(least(fact::MAYBE_DELAYED, 8_000), 8_000);
 }
 
+/// Nor is it one where something has arrived out of order, told of by SACKs or by duplicates.
+#[test]
+fn an_ack_beyond_others_was_not_delayed() {
+    for (sack, sacked, duplicates, least) in
+        [(true, 0, 0, 10_000), (true, 1, 0, 50_000), (false, 0, 1, 50_000)]
+    {
+        let mut sender = sender();
+        (sender.sack, sender.window.mss) = (sack, 1_448);
+        (sender.board.sacked_out, sender.board.phantom_sacked) = (sacked, duplicates);
+        sender.rtt.update_min(&Now::new(Time(1_000_000_000)), 10_000);
+        let later = Now::new(Time(1_000_000_000_000));
+        sender.board.get_mut(0).sent_us = later.us - 50_000;
+        sender.on_ack(&Segment::new(TcpFlags::ACK, 1, 101), &later);
+        assert_eq!(sender.rtt.min_us(), least, "{sack} {sacked} {duplicates}");
+    }
+}
+
 /// RFC 7323, section 4: a stamp tells which sending was answered. What is ahead of us, or more
 /// than half an hour back, is none of ours.
 #[test]
@@ -462,6 +479,25 @@ fn only_what_was_sent_once_tells_of_reordering() {
     assert_eq!(facts(0, 501, 402), (true, 401, Some(7)));
     assert_eq!(facts(0, 500, 401), (false, NO_SEQ, Some(7)));
     assert_eq!(facts(flag::EVER_RESENT, 501, 402), (false, NO_SEQ, None));
+}
+
+/// Linux's `tcp_clean_rtx_queue`: without SACK nobody knows which sending of what was repeated has
+/// arrived, nor what else did so with it.
+#[test]
+fn an_original_is_known_from_a_repetition_by_sacks_alone() {
+    for (sack, flags, original) in [
+        (true, 0, true),
+        (true, flag::EVER_RESENT, true),
+        (false, 0, true),
+        (false, flag::EVER_RESENT, false),
+    ] {
+        let (mut sender, mut ack) = (sender(), nothing());
+        (sender.sack, sender.recovery.high_seq) = (sack, 301);
+        sender.board.get_mut(0).flags = flags;
+        sender.take_cumulative(201, 0, 0, &mut ack, &Now::default());
+        assert_eq!(ack.has(fact::ORIGINAL), original, "{sack} {flags}");
+        assert!(ack.has(fact::DATA_ACKED) && !ack.has(fact::ECHO | fact::SACKED));
+    }
 }
 
 /// Only an acknowledgement that says nothing at all may be passed over.

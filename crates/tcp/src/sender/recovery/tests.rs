@@ -302,6 +302,25 @@ fn frto_asks_with_new_data() {
     assert_eq!(after(ADVANCED | DATA_ACKED, 0, held).2, Phase::Loss);
 }
 
+/// Linux's `tcp_process_loss`: without SACK, duplicates after new data stand for that, and progress
+/// ends what earlier ones stood for.
+#[test]
+fn duplicates_after_a_timeout_are_of_new_data() {
+    for (nxt, duplicates, facts, phantom) in [
+        (13, 1, 0, 3),
+        (11, 1, 0, 2),
+        (13, 0, 0, 2),
+        (13, 0, fact::ADVANCED, 0),
+        (11, 0, fact::ADVANCED, 0),
+    ] {
+        let mut sender = timed_out();
+        (sender.sack, sender.recovery.frto) = (false, false);
+        (sender.window.nxt, sender.board.phantom_sacked) = (nxt, 2);
+        sender.proceed_after_timeout(duplicates, &of(facts), &Now::default());
+        assert_eq!(sender.board.phantom_sacked, phantom, "{nxt} {duplicates} {facts}");
+    }
+}
+
 /// Linux's `tcp_try_undo_loss`: the stamp, a duplicate, or F-RTO; the phase ends with SACK, or
 /// where F-RTO is sure.
 #[test]
