@@ -497,7 +497,7 @@ fn kind(entry: &file::Traffic) -> Result<KindOf> {
 const WEB_KEYS: &[&str] = &["rate", "pages", "objects", "size", "spread", "think", "reading"];
 const DASH_KEYS: &[&str] = &["chunk", "ladder", "buffer", "prefill", "safety"];
 
-/// From one datagram to the next, so that payload, UDP and IP header make up the rate.
+/// From one datagram to the next, so that payloads make up the rate.
 fn spacing(size: u32, amount: &Amount) -> Result<Span> {
     let rate = values::bit_rate(amount)?;
     let interval = u128::from(size) * 1_000_000_000 / u128::from(rate.bytes());
