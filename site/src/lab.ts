@@ -6,7 +6,7 @@ import { inWords } from "./fault";
 import { Form } from "./form";
 import { load } from "./load";
 import type { Job, Shown, Summary } from "./messages";
-import { Cancelled, Pool, Wrong } from "./pool";
+import { Pool, Wrong } from "./pool";
 import { printed } from "./printed";
 import { fromAddress, toAddress, toCommand, toToml, usual, words } from "./question";
 import { Watch } from "./watch";
@@ -24,8 +24,13 @@ const PATIENCE_MS = 400;
 const $ = <T extends HTMLElement>(selector: string) => document.querySelector<T>(selector)!;
 const status = $("#status");
 
-/** Counts changes: what belongs to an earlier one is not shown. */
-let generation = 0;
+/** Runs of one question with further seeds, as far as they are. */
+interface Repetitions {
+    jobs: ((seed: number) => Job)[];
+    runs: Shown[][];
+    most: number;
+    missing: number[];
+}
 
 class Lab {
     private question = usual();
@@ -38,6 +43,13 @@ class Lab {
     private isStale = false;
     /** Runs while a change waits for the first picture of one before. */
     private patience: number | undefined;
+    /** Ends what runs for the picture: nothing of it is shown any more. */
+    private wanted = new AbortController();
+    /** Ends what runs to be watched. */
+    private watched = new AbortController();
+    /** What `go on` goes on with; null until the first picture is there. */
+    private repetitions: Repetitions | null = null;
+    private readonly stop = $<HTMLButtonElement>("#stop");
     private readonly example = $<HTMLSelectElement>("#example");
     /** Null until there is a first picture. */
     private shown: { names: string[]; runs: Shown[][] } | null = null;
@@ -45,7 +57,7 @@ class Lab {
     private text = "";
     private readonly watch = new Watch((n) => this.pool.run({
         text: this.text, name: "line", words: this.shown?.names[n], seed: 1, isFilm: true,
-    }));
+    }, this.watched.signal));
 
     constructor(private readonly pool: Pool) {
         this.form = new Form(this.question, () => this.choose());
@@ -58,6 +70,7 @@ class Lab {
             this.choose();
         });
         $("#all").addEventListener("toggle", () => void this.redraw());
+        this.stop.addEventListener("click", () => (this.wanted.signal.aborted ? void this.goOn() : this.halt()));
         copies("#copy-command", () => toCommand(this.question));
         copies("#copy-toml", () => toToml(this.question));
         copies("#copy-link", () => location.href);
@@ -115,22 +128,49 @@ class Lab {
         void this.ask();
     }
 
+    /** Keeps what there is. */
+    private halt(): void {
+        this.wanted.abort();
+        window.clearTimeout(this.patience);
+        this.patience = undefined;
+        this.since = null;
+        this.pool.refill();
+        this.stop.textContent = "go on";
+        const { most = 0, missing = [] } = this.repetitions ?? {};
+        say(this.repetitions ? `${most - missing.length} of ${most} runs: stopped` : "Stopped before there was a picture.");
+    }
+
+    private goOn(): Promise<void> {
+        return this.repetitions ? this.repeat(this.renewed(), this.repetitions) : this.ask();
+    }
+
+    /** The signal of what begins now; what was before is over. */
+    private renewed(): AbortSignal {
+        this.wanted.abort();
+        this.wanted = new AbortController();
+        this.stop.textContent = "stop";
+        this.stop.hidden = false;
+        return this.wanted.signal;
+    }
+
     private async ask(): Promise<void> {
-        const mine = ++generation;
         this.isStale = false;
+        this.repetitions = null;
         window.clearTimeout(this.patience);
         this.patience = undefined;
         this.since = performance.now();
         performance.mark("change");
-        this.pool.cancel();
+        this.watched.abort();
+        this.watched = new AbortController();
+        const signal = this.renewed();
         const question = structuredClone(this.question);
         const text = toToml(question);
         const jobs = question.disciplines.map((each) => (seed: number): Job => ({
             text, name: "line", words: words(question, each), seed,
         }));
         say("Simulating…");
-        const first = await Promise.all(jobs.map((job) => this.attempt(job(1))));
-        if (mine !== generation) return;
+        const first = await Promise.all(jobs.map((job) => this.attempt(job(1), signal)));
+        if (signal.aborted) return;
         performance.measure("simulated", "change");
         this.since = null;
         this.complain(first);
@@ -145,44 +185,51 @@ class Lab {
         // Nothing else is begun before the picture is there.
         await painted();
         performance.measure("first picture", "change");
-        if (mine !== generation) return;
+        if (signal.aborted) return;
         this.charts.finish();
         this.pool.refill();
         if (this.isStale) return this.ask();
         this.text = text;
         this.watch.renew(shown.names);
-        const right = jobs.filter((_, n) => runs[n]!.length > 0);
-        await this.repeat(mine, right, shown.runs, question.runs);
+        this.repetitions = {
+            jobs: jobs.filter((_, n) => runs[n]!.length > 0),
+            runs: shown.runs,
+            most: question.runs,
+            missing: Array.from({ length: question.runs - 1 }, (_, n) => n + 2),
+        };
+        await this.repeat(signal, this.repetitions);
     }
 
     /** Further seeds, as many at once as there are cores. */
-    private async repeat(mine: number, jobs: ((seed: number) => Job)[], runs: Shown[][], most: number): Promise<void> {
-        if (jobs.length === 0) return;
-        const seeds = Array.from({ length: most - 1 }, (_, n) => n + 2);
+    private async repeat(signal: AbortSignal, repetitions: Repetitions): Promise<void> {
+        const { jobs, runs, most } = repetitions;
         let drawn = performance.now();
-        let done = 1;
-        await Promise.all(seeds.map(async (seed) => {
-            const more = await Promise.all(jobs.map((job) => this.attempt(job(seed))));
-            if (mine !== generation || !more.every(isShown)) return;
-            more.forEach((shown, n) => runs[n]!.push(shown));
-            done += 1;
-            say(`${done} of ${most} runs`);
-            if (performance.now() - drawn > 250) {
-                drawn = performance.now();
-                void this.redraw();
-            }
-        }));
-        if (mine !== generation) return;
-        if (done > 1) await this.redraw();
-        if (mine !== generation) return;
-        document.documentElement.dataset.runs = String(done);
-        say(done === 1 ? "1 run" : `${done} runs: lines are medians, bands the least and the greatest`);
+        const done = () => most - repetitions.missing.length;
+        if (jobs.length > 0) {
+            await Promise.all(repetitions.missing.map(async (seed) => {
+                const more = await Promise.all(jobs.map((job) => this.attempt(job(seed), signal)));
+                if (signal.aborted || !more.every(isShown)) return;
+                more.forEach((shown, n) => runs[n]!.push(shown));
+                repetitions.missing = repetitions.missing.filter((other) => other !== seed);
+                say(`${done()} of ${most} runs`);
+                if (performance.now() - drawn > 250) {
+                    drawn = performance.now();
+                    void this.redraw();
+                }
+            }));
+            if (signal.aborted) return;
+            if (done() > 1) await this.redraw();
+            if (signal.aborted) return;
+            document.documentElement.dataset.runs = String(done());
+            say(done() === 1 ? "1 run" : `${done()} runs: lines are medians, bands the least and the greatest`);
+        }
+        this.stop.hidden = true;
     }
 
     /** What a job showed, or why it did not. */
-    private async attempt(job: Job): Promise<Shown | Error> {
+    private async attempt(job: Job, signal: AbortSignal): Promise<Shown | Error> {
         try {
-            return await this.pool.run(job);
+            return await this.pool.run(job, signal);
         } catch (error) {
             return error instanceof Error ? error : new Error(String(error));
         }
@@ -196,7 +243,7 @@ class Lab {
             if (result instanceof Wrong) {
                 if (result.fault.of === "words") wrong = inWords(result.fault);
                 else scenario = inWords(result.fault);
-            } else if (result instanceof Error && !(result instanceof Cancelled)) {
+            } else if (result instanceof Error) {
                 broken = result.message;
             }
             this.form.complainWords(n, wrong);

@@ -25,70 +25,66 @@ async function simulator(): Promise<Pool> {
     }
 }
 
-/** A button before each scenario's text, and what its runs showed after it. */
-function offer(text: HTMLElement): void {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "again";
-    button.textContent = "Run it again, here";
-    const said = document.createElement("p");
-    said.className = "setup";
+/** A button that runs something and, meanwhile, stops it; what was said comes after it, then `place`. */
+function runs(label: string, place: HTMLElement, work: (say: (text: string) => void, signal: AbortSignal) => Promise<string>): Node[] {
+    const button = element("button", { type: "button", className: "again" }, label);
+    const said = element("p", { className: "setup" });
     said.setAttribute("role", "status");
-    const place = document.createElement("div");
-    text.before(button, said, place);
+    const say = (text: string) => (said.textContent = text);
+    let running: AbortController | null = null;
     button.addEventListener("click", async () => {
-        button.disabled = true;
+        if (running) return running.abort();
+        running = new AbortController();
+        button.textContent = "Stop";
         place.replaceChildren();
         try {
-            const runner = await simulator();
-            const runs: Summary[] = [];
-            for (let seed = 1; seed <= SEEDS; seed++) {
-                said.textContent = `Simulating: run ${seed} of ${SEEDS}…`;
-                const job = { text: text.textContent ?? "", name: "again", words: undefined, seed };
-                runs.push(JSON.parse((await runner.run(job)).summary) as Summary);
-                place.replaceChildren(table(runs));
-            }
-            said.textContent = `${SEEDS} runs, seeds 1 to ${SEEDS}: medians, with the least and the greatest.`;
+            say(await work(say, running.signal));
         } catch (error) {
-            said.textContent = `It cannot be run here: ${why(error)}`;
+            say(error instanceof Cancelled ? "Stopped." : `It cannot be run here: ${why(error)}`);
         }
-        button.disabled = false;
+        running = null;
+        button.textContent = label;
     });
+    return [button, said, place];
+}
+
+/** A button before each scenario's text, and what its runs showed after it. */
+function offer(text: HTMLElement): void {
+    const place = element("div");
+    text.before(...runs("Run it again, here", place, async (say, signal) => {
+        say("Simulating…");
+        const runner = await simulator();
+        const runs: Summary[] = [];
+        for (let seed = 1; seed <= SEEDS; seed++) {
+            say(`Simulating: run ${seed} of ${SEEDS}…`);
+            const job = { text: text.textContent ?? "", name: "again", words: undefined, seed };
+            runs.push(JSON.parse((await runner.run(job, signal)).summary) as Summary);
+            place.replaceChildren(table(runs));
+        }
+        return `${SEEDS} runs, seeds 1 to ${SEEDS}: medians, with the least and the greatest.`;
+    }));
 }
 
 /** A button in an experiment's section, and the verdicts of its runs. */
 function judged(section: HTMLElement): void {
-    const button = element("button", { type: "button", className: "again" }, "Run and judge it again, here");
-    const said = element("p", { className: "setup" });
-    said.setAttribute("role", "status");
     const place = element("div", { className: "judged" });
-    section.append(button, said, place);
-    button.addEventListener("click", async () => {
-        button.disabled = true;
-        place.replaceChildren();
-        try {
-            said.textContent = await judge(section.id, place, (text) => (said.textContent = text));
-        } catch (error) {
-            said.textContent = `It cannot be run here: ${why(error)}`;
-        }
-        button.disabled = false;
-    });
+    section.append(...runs("Run and judge it again, here", place, (say, signal) => judge(section.id, place, say, signal)));
 }
 
-async function judge(id: string, place: HTMLElement, say: (text: string) => void): Promise<string> {
+async function judge(id: string, place: HTMLElement, say: (text: string) => void, signal: AbortSignal): Promise<string> {
     say("Simulating…");
     const runner = await simulator();
-    const arms = Number(await runner.ask({ kind: "arms", id }));
+    const arms = Number(await runner.ask({ kind: "arms", id }, signal));
     if (arms > MOST_RUNS) return `${arms} settings are too many for a page: simnel paper ${id} runs them.`;
     const seeds = Math.max(1, Math.min(SEEDS, Math.floor(MOST_RUNS / arms)));
     const jobs = Array.from({ length: arms * seeds }, (_, n) => ({ arm: n % arms, seed: 1 + Math.floor(n / arms) }));
     let done = 0;
     const runs = await Promise.all(jobs.map(async (job) => {
-        const run = await runner.ask({ kind: "measure", id, ...job });
+        const run = await runner.ask({ kind: "measure", id, ...job }, signal);
         say(`Simulating: run ${++done} of ${jobs.length}…`);
         return run;
     }));
-    const verdicts = JSON.parse(await runner.ask({ kind: "judge", id, runs: `[${runs.join()}]` })) as Judged[];
+    const verdicts = JSON.parse(await runner.ask({ kind: "judge", id, runs: `[${runs.join()}]` }, signal)) as Judged[];
     place.replaceChildren(claims(verdicts));
     const held = verdicts.filter(({ holds }) => holds).length;
     const count = seeds === 1 ? "one run" : `${seeds} runs`;
@@ -120,7 +116,6 @@ function claims(verdicts: Judged[]): HTMLTableElement {
 
 function why(error: unknown): string {
     if (error instanceof Wrong) return inWords(error.fault);
-    if (error instanceof Cancelled) return "it was stopped";
     return error instanceof Error ? error.message : String(error);
 }
 

@@ -1,6 +1,6 @@
 // Workers: as many at work as there are cores, and spare ones that are warm.
 //
-// A run cannot be interrupted from outside, so what is no longer wanted is cancelled by ending its
+// A run cannot be interrupted from outside, so what its signal aborts is cancelled by ending the
 // worker; a spare one takes its place at once, and new spare ones are made behind the first picture.
 import type { Ask, Fault, Job, Reply, Request, Shown } from "./messages";
 
@@ -34,33 +34,40 @@ export class Pool {
         this.refill();
     }
 
-    async run(job: Job): Promise<Shown> {
-        const reply = await this.send({ kind: "run", ...job });
+    async run(job: Job, signal?: AbortSignal): Promise<Shown> {
+        const reply = await this.send({ kind: "run", ...job }, signal);
         if (reply.kind !== "shown") throw new Error("the simulator answered something else");
         return reply.shown;
     }
 
     /** About a published experiment. */
-    async ask(ask: Ask): Promise<string> {
-        const reply = await this.send(ask);
+    async ask(ask: Ask, signal?: AbortSignal): Promise<string> {
+        const reply = await this.send(ask, signal);
         if (reply.kind !== "said") throw new Error("the simulator answered something else");
         return reply.said;
     }
 
-    private send(request: Request): Promise<Reply> {
+    private send(request: Request, signal?: AbortSignal): Promise<Reply> {
         return new Promise((resolve, reject) => {
-            this.waiting.push({ request, resolve, reject });
+            if (signal?.aborted) return reject(new Cancelled());
+            const task = { request, resolve, reject };
+            signal?.addEventListener("abort", () => this.cancel(task));
+            this.waiting.push(task);
             this.next();
         });
     }
 
-    /** Forgets everything that is not done. */
-    cancel(): void {
-        const tasks = [...this.waiting, ...this.busy.values()];
-        this.waiting = [];
-        for (const worker of this.busy.keys()) worker.terminate();
-        this.busy.clear();
-        for (const task of tasks) task.reject(new Cancelled());
+    /** Forgets a task that is not done. */
+    private cancel(task: Task): void {
+        this.waiting = this.waiting.filter((other) => other !== task);
+        for (const [worker, at] of this.busy) {
+            if (at !== task) continue;
+            worker.terminate();
+            this.busy.delete(worker);
+        }
+        task.reject(new Cancelled());
+        // The same signal may have more to end: what waits begins behind it.
+        queueMicrotask(() => this.next());
     }
 
     private next(): void {

@@ -108,6 +108,38 @@ async function watching(browser) {
     console.log("the queue can be watched: it plays, pauses, and goes by keys");
 }
 
+/** What runs in the background ends at a word, keeps what there is, and goes on at another. */
+async function stopping(browser) {
+    const page = await open(browser, address, { hash: "#seconds=300&runs=50" });
+    const button = page.locator("#stop");
+    const told = async () => Number(/^\d+/.exec(await page.locator("#status").textContent())[0]);
+    await page.locator("#watch summary").click();
+    await says(page, "#status", /\d+ of 50 runs$/);
+    await button.click();
+    await says(page, "#status", /of 50 runs: stopped$/);
+    const stopped = await told();
+    await says(page, "#verdict", /Calls stay clear/);
+    // Whoever watches the queue goes on to do so.
+    await page.locator("#watch-play:not([disabled])").waitFor();
+    assert.equal(await told(), stopped);
+    assert.equal(await button.textContent(), "go on");
+    await button.click();
+    await page.waitForFunction((least) => Number(/^\d+/.exec(document.querySelector("#status").textContent)?.[0]) > least, stopped);
+    await page.getByLabel("Repetitions", { exact: true }).fill("2");
+    await says(page, "#status", /^2 runs/);
+    await button.waitFor({ state: "hidden" });
+    // Before the first picture.
+    await page.evaluate(() => {
+        location.hash = "#seconds=110&runs=3";
+        addEventListener("hashchange", () => setTimeout(() => document.querySelector("#stop").click()), { once: true });
+    });
+    await says(page, "#status", /^Stopped before/);
+    await button.click();
+    await says(page, "#status", /^3 runs/);
+    await page.context().close();
+    console.log("repetitions can be stopped, and go on");
+}
+
 /** Paper is white, and says which line is whose. */
 async function printing(browser) {
     const page = await open(browser, address, { scheme: "dark" });
@@ -152,6 +184,7 @@ await withBrowser(async (browser) => {
     await linked();
     await sharing(browser);
     await watching(browser);
+    await stopping(browser);
     await printing(browser);
     await offline(browser);
     await accessible(browser);

@@ -10,7 +10,12 @@ import { PATIENCE, visit } from "./browser.mjs";
 async function verdicts(page, simnel) {
     const section = page.locator("section[id]").first();
     const id = await section.getAttribute("id");
-    await section.locator("> .again").click();
+    const button = section.locator("> .again");
+    const label = await button.textContent();
+    await button.evaluate((button) => (button.click(), button.click()));
+    await section.locator("> .setup[role=status]").getByText(/^Stopped/).waitFor();
+    assert.equal(await button.textContent(), label);
+    await button.click();
     await section.locator(".judged tbody tr").first().waitFor({ timeout: 5 * PATIENCE });
     const told = await section.locator("> .setup[role=status]").textContent();
     const [, seeds] = /with (\d+) runs/.exec(told);
