@@ -22,28 +22,21 @@ case $arch in
 esac
 here=$(cd "$(dirname "$0")" && pwd)
 guest=$directory/$suite-$arch
+. "$here/../kernel/guest/debian.sh"
 
-# Kernel, modules and programs in one file system: unpacked only, nothing of it runs here.
+# Kernel, modules and programs.
 furnish() {
-    local new=$guest.new base=${suite%-backports} mirror=http://deb.debian.org/debian sources kernel
-    sources=("deb $mirror $base main") kernel=linux-image-cloud-$debian
-    if [ "$base" != "$suite" ]; then
-        sources+=("deb $mirror $suite main")
-        kernel=$kernel/$suite
-    fi
+    local new=$guest.new kernel=linux-image-cloud-$debian
+    [ "$suite" = "${suite%-backports}" ] || kernel=$kernel/$suite
     rm -rf "$new"
     mkdir -p "$new"
-    mmdebstrap --quiet --mode=root --variant=extract --architectures=$debian \
-        --aptopt="APT::Default-Release \"$suite\"" \
-        --include=bash,busybox,coreutils,ethtool,grep,iproute2,iputils-ping,kmod,nftables,procps,sed,util-linux,"$kernel" \
-        "$base" "$new/tree" "${sources[@]}"
+    unpack "$new/tree" "$suite" $debian \
+        bash,busybox,coreutils,ethtool,grep,iproute2,iputils-ping,kmod,nftables,procps,sed,util-linux,"$kernel"
     cd "$new"
     mkdir -p lib
     mv tree/usr/lib/modules lib/ 2>/dev/null || mv tree/lib/modules lib/
     mv tree/boot .
-    # From 7.x on it lies beside its modules.
-    ls boot/vmlinuz-* >/dev/null 2>&1 || cp lib/modules/*/vmlinuz "boot/vmlinuz-$(ls lib/modules)"
-    rm -rf tree/usr/share/{doc,man,locale,info} tree/var/{lib/apt,cache}
+    kernel_to_boot "$(ls lib/modules)"
     cd "$here"
     mv "$new" "$guest"
 }

@@ -1,6 +1,7 @@
 # What tests in guests of Debian's kernels share; sourced. The kernels are those of this system, or of
 # the root file system $ROOT, and of the architecture $ARCH (kernel/guest/suite).
 
+. "$(dirname "${BASH_SOURCE[0]}")/../guest/debian.sh"
 export ARCH=${ARCH:-$(uname -m)}
 # Guests are made in directories of their own.
 [ -z "${ROOT:-}" ] || export ROOT=$(realpath "$ROOT")
@@ -52,8 +53,7 @@ fetch_kernel() { # VERSION
     for package in "linux-binary-$1" "linux-modules-$1"; do download "$package" || true; done
     for package in linux-*.deb; do dpkg -x "$package" . || return; done
     [ -e lib ] || ln -s usr/lib lib
-    ls boot/vmlinuz-* >/dev/null 2>&1 && return
-    mkdir -p boot && cp "lib/modules/$1/vmlinuz" "boot/vmlinuz-$1"
+    kernel_to_boot "$1"
 }
 
 # A kernel and Python for a guest: GUEST/boot, GUEST/lib and GUEST/tree.

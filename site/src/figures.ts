@@ -55,8 +55,7 @@ export function delaysOf(group: Group | undefined): Delays | null {
 
 /** A figure of those delays; null if nothing arrived. */
 export function delayOf(group: Group | undefined, which: "p50" | "p99"): number | null {
-    const times = delaysOf(group)?.added_ms;
-    return times && times.n > 0 ? times[which] : null;
+    return delaysOf(group)?.added_ms?.[which] ?? null;
 }
 
 /** The figures that a scenario's runs have. */
@@ -79,16 +78,16 @@ export function figures(summary: Summary): Figure[] {
             add("lost", "%", "less", ({ application: a }) => (a?.kind === "datagrams" ? a.loss * 100 : null));
             add("quality", "MOS", "more", ({ application: a }) => (a?.kind === "datagrams" ? a.mos : null));
         } else if (kind === "web") {
-            add("a page loads in", "ms", "less", ({ application: a }) => (a?.kind === "web" && a.load_ms.n ? a.load_ms.p50 : null));
+            add("a page loads in", "ms", "less", ({ application: a }) => (a?.kind === "web" ? (a.load_ms?.p50 ?? null) : null));
             add("pages loaded", "", "more", ({ application: a }) => (a?.kind === "web" ? a.pages : null));
         } else if (kind === "dash") {
             add("picture's rate", "Mbit/s", "more", ({ application: a }) => (a?.kind === "dash" ? a.chosen_mbps : null));
             add("stalled", "s", "less", ({ application: a }) => (a?.kind === "dash" ? a.stalled_s : null));
         } else if (kind === "messages") {
-            add("latency, 99 of 100", "ms", "less", ({ application: a }) => (a?.kind === "messages" ? a.latency_ms.p99 : null));
+            add("latency, 99 of 100", "ms", "less", ({ application: a }) => (a?.kind === "messages" ? (a.latency_ms?.p99 ?? null) : null));
         } else if (kind === "bursts" || kind === "transfers") {
             const time = ({ application: a }: Group) =>
-                (a?.kind === "bursts" || a?.kind === "transfers") && a.completion_ms.n ? a.completion_ms.p50 : null;
+                a?.kind === "bursts" || a?.kind === "transfers" ? (a.completion_ms?.p50 ?? null) : null;
             add("complete in", "ms", "less", time);
         }
         if (!delaysOf(group)) add("goodput", "Mbit/s", "more", (group) => group.goodput_mbps);

@@ -89,6 +89,7 @@ export interface Fault {
     place: [number, number] | null;
 }
 
+/** Null in its place where nothing was timed. */
 export interface Times {
     n: number;
     mean: number;
@@ -103,20 +104,20 @@ export type Cdf = [number, number][];
 
 /** Delays of what waits for answers, milliseconds beyond propagation. */
 export interface Delays {
-    added_ms: Times;
+    added_ms: Times | null;
     added_cdf: Cdf;
     /** Means of what was sent, interval by interval; null where nothing arrived. */
     added_series_ms: (number | null)[];
 }
 
 export type Application =
-    | { kind: "transfers"; finished: number; completion_ms: Times }
+    | { kind: "transfers"; finished: number; completion_ms: Times | null }
     | ({ kind: "ping"; sent: number; received: number } & Delays)
     | ({ kind: "datagrams"; sent: number; received: number; loss: number; mos: number | null } & Delays)
-    | { kind: "web"; pages: number; load_ms: Times }
+    | { kind: "web"; pages: number; load_ms: Times | null }
     | { kind: "dash"; chosen_mbps: number; stalls: number; stalled_s: number; startup_s: number | null }
-    | { kind: "messages"; sent: number; received: number; latency_ms: Times }
-    | { kind: "bursts"; completed: number; completion_ms: Times };
+    | { kind: "messages"; sent: number; received: number; latency_ms: Times | null }
+    | { kind: "bursts"; completed: number; completion_ms: Times | null };
 
 export interface Group {
     name: string;

@@ -115,7 +115,7 @@ export function verdict(base: Summary[], other: Summary[]): Sentence[] {
         if (application?.kind === "web") {
             const load = (each: Summary) => {
                 const application = each.groups[n]?.application;
-                return application?.kind === "web" && application.load_ms.n ? application.load_ms.p50 : null;
+                return application?.kind === "web" ? (application.load_ms?.p50 ?? null) : null;
             };
             compare(load, "ms", "less", ["Pages load faster", "Pages load slower", "Pages load as fast"]);
         } else if (application?.kind === "dash") {

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use simnel_core::qdisc::Config;
 use simnel_core::Span;
+use toml::Spanned;
 
 use crate::autorate::{self, Autorate};
 use crate::direction::Direction;
@@ -40,11 +41,11 @@ struct File {
     /// Directory of locks and control sockets.
     control_dir: Option<PathBuf>,
     #[serde(default)]
-    interface: Vec<Interface>,
+    interface: Vec<Spanned<Interface>>,
     #[serde(default)]
-    rule: Vec<Table>,
+    rule: Vec<Spanned<Table>>,
     #[serde(default)]
-    share: Vec<shares::Table>,
+    share: Vec<Spanned<shares::Table>>,
 }
 
 /// One `[[interface]]`.
@@ -174,8 +175,18 @@ fn fault(text: &str, error: &toml::de::Error) -> String {
     if line.len() <= LONGEST && !line.contains('\0') {
         return error.to_string();
     }
-    let number = before.matches('\n').count() + 1;
+    let number = line_of(text, place);
     format!("line {number}: {} (a line of {} bytes)", error.message(), line.len())
+}
+
+/// Line, from 1, of the byte at `place`.
+fn line_of(text: &str, place: usize) -> usize {
+    text.get(..place).unwrap_or_default().matches('\n').count() + 1
+}
+
+/// Puts the line of a table before an error in it.
+fn at<'a, T>(text: &'a str, table: &'a Spanned<T>) -> impl Fn(String) -> String + 'a {
+    move |error| format!("line {}: {error}", line_of(text, table.span().start))
 }
 
 /// Understands the text of a file.
@@ -193,10 +204,14 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         ));
     }
     let mut rules = Vec::new();
-    for (index, table) in file.rule.iter().enumerate() {
-        let rule = table.read(index + 1)?;
-        known(table.interface.as_deref(), &file.interface)
-            .map_err(|e| format!("rule {}: {e}", index + 1))?;
+    for (index, place) in file.rule.iter().enumerate() {
+        let table = place.get_ref();
+        let read = || {
+            known(table.interface.as_deref(), &file.interface)
+                .map_err(|e| format!("rule {}: {e}", index + 1))?;
+            table.read(index + 1)
+        };
+        let rule = read().map_err(at(text, place))?;
         rules.push((table.interface.clone(), rule));
     }
     let own: Vec<Rule> = rules.iter().map(|(_, rule)| rule.clone()).collect();
@@ -208,40 +223,51 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         return Err(format!("{} shares, of at most {MOST_SHARES}", file.share.len()));
     }
     let mut all_shares: Vec<(Option<String>, Share)> = Vec::new();
-    for (index, table) in file.share.iter().enumerate() {
-        let share = table.read(index + 1)?;
-        known(table.interface.as_deref(), &file.interface)
-            .map_err(|e| format!("share {}: {e}", index + 1))?;
+    for (index, place) in file.share.iter().enumerate() {
+        let table = place.get_ref();
+        let read = || {
+            known(table.interface.as_deref(), &file.interface)
+                .map_err(|e| format!("share {}: {e}", index + 1))?;
+            table.read(index + 1)
+        };
+        let share = read().map_err(at(text, place))?;
         let beside = |(only, _): &&(Option<String>, Share)| {
             only.is_none() || table.interface.is_none() || *only == table.interface
         };
         let mut earlier = all_shares.iter().filter(beside);
-        earlier.try_for_each(|(_, earlier)| share.check_beside(earlier))?;
+        let apart = earlier.try_for_each(|(_, earlier)| share.check_beside(earlier));
+        apart.map_err(at(text, place))?;
         // A rule is the more special one.
         let rule = Rule { number: file.rule.len() + index + 1, ..share.rule() };
         rules.push((table.interface.clone(), rule));
         all_shares.push((table.interface.clone(), share));
     }
-    for interface in file.interface {
+    for place in file.interface {
+        let line = line_of(text, place.span().start);
+        let interface = place.into_inner();
         let name = interface.name.clone();
         if all.iter().any(|settings| settings.interface == name) {
-            return Err(format!("interface `{name}` occurs twice: put its keys into one table"));
+            return Err(format!(
+                "line {line}: interface `{name}` occurs twice: put its keys into one table"
+            ));
         }
         let here = |only: &Option<String>| only.as_ref().is_none_or(|only| *only == name);
         let shares = all_shares.iter().filter(|(only, _)| here(only));
         let shares: Vec<&Share> = shares.map(|(_, share)| share).collect();
         let settings = interface.settings(&shares);
-        let mut settings = settings.map_err(|e| format!("interface `{name}`: {e}"))?;
+        let named = |e| format!("line {line}: interface `{name}`: {e}");
+        let mut settings = settings.map_err(named)?;
         settings.control_dir.clone_from(&control_dir);
         let rules = rules.iter().filter(|(only, _)| here(only));
         settings.rules = rules.map(|(_, rule)| rule.clone()).collect();
-        fit(&settings).map_err(|e| format!("interface `{name}`: {e}"))?;
+        fit(&settings).map_err(named)?;
         all.push(settings);
     }
-    for (only, share) in &all_shares {
+    for ((only, share), place) in all_shares.iter().zip(&file.share) {
         let here = |one: &&Settings| only.as_ref().is_none_or(|only| *only == one.interface);
         let shapes = |one: &Settings, direction| one.direction(direction).is_some();
-        share.check_shaped(|way| all.iter().filter(here).any(|one| shapes(one, way)))?;
+        let shaped = share.check_shaped(|way| all.iter().filter(here).any(|one| shapes(one, way)));
+        shaped.map_err(at(text, place))?;
     }
     // One process serves all of them.
     let is_locked = all.iter().any(|settings| settings.tuning.lock_memory);
@@ -253,8 +279,8 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
 }
 
 /// An error unless there is an interface that is called so, where one is named.
-fn known(name: Option<&str>, all: &[Interface]) -> Result<(), String> {
-    match name.filter(|name| all.iter().all(|interface| interface.name != *name)) {
+fn known(name: Option<&str>, all: &[Spanned<Interface>]) -> Result<(), String> {
+    match name.filter(|name| all.iter().all(|interface| interface.get_ref().name != *name)) {
         Some(name) => {
             Err(format!("`interface = \"{name}\"`: there is no [[interface]] of that name"))
         }
@@ -534,6 +560,27 @@ mod tests {
         }
         assert!(error("").contains("no [[interface]]"));
         let twice = "[[interface]]\nname = \"a\"\nupload = \"1mbit\"\n".repeat(2);
-        assert!(error(&twice).contains("occurs twice"));
+        assert!(error(&twice).starts_with("line 4: interface `a` occurs twice"));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_table_is_said_with_its_line() {
+        let upload = "[[interface]]\nname = \"eth0\"\nupload = \"9mbit\"\n";
+        for (after, expected) in [
+            ("[[interface]]\nname = \"lte\"\n", "line 4: interface `lte`: neither `download`"),
+            ("mark_mask = 7\n", "line 1: interface `eth0`: mark mask 0x7"),
+            ("lanes = 2\nbackend = \"kernel\"\n", "line 1: interface `eth0`: lanes of"),
+            ("\n[[rule]]\ntier = \"lowest\"\n", "line 5: rule 1: "),
+            ("[[rule]]\ninterface = \"lte\"\n", "line 4: rule 1: `interface = \"lte\"`"),
+            ("[[share]]\nname = \"all\"\n", "line 4: share 1: no host is named"),
+            ("[[share]]\ninterface = \"lte\"\n", "line 4: share 1: `interface = \"lte\"`"),
+            (
+                "[[share]]\naddress = \"10.0.0.1\"\ndownload = \"1mbit\"\n",
+                "line 4: share 1: `download` has no effect",
+            ),
+        ] {
+            let message = parse(&format!("{upload}{after}")).unwrap_err();
+            assert!(message.starts_with(expected), "{message}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use simnel_core::qdisc::{self, Config, Device};
-use simnel_core::tc::{slip, units};
+use simnel_core::tc::slip;
 use simnel_core::{Packet, Time};
 use simnel_lab::conformance::golden::{Fate, Link};
 use simnel_lab::conformance::replay::{
@@ -46,10 +46,9 @@ pub fn replay(
 }
 
 fn bits(words: &str) -> PyResult<u64> {
-    match (slip::of_rate(words), units::rate(words)) {
-        (Some(slip), _) => Err(Error::new_err(format!("`{words}` is {slip}"))),
-        (None, Ok(rate)) if rate.0 > 0 => Ok(rate.bits()),
-        _ => Err(Error::new_err(format!("`{words}` is no rate; expected 20mbit, for instance"))),
+    match slip::rate(words).map_err(Error::new_err)? {
+        rate if rate.is_unlimited() => Err(Error::new_err("a rate above zero is needed")),
+        rate => Ok(rate.bits()),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use simnel_core::qdisc::Device;
 use simnel_core::{qdisc, Rate, Span, Time};
 use simnel_sim::schedule::{Step, Trace};
 use simnel_sim::setup::{dash, web};
 use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper, MAX_FLOWS};
-use simnel_sim::{Direction, Kind, Setup, Traffic};
+use simnel_sim::{Direction, Kind, Setup, SetupError, Traffic};
 use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 use toml::Spanned;
 
@@ -40,6 +40,8 @@ pub(super) struct Built {
     pub qdisc: [Word; 2],
     /// The lines' rates as written.
     pub rates: [Option<String>; 2],
+    /// Where each of the set-up's traffic stands.
+    places: Vec<Range<usize>>,
 }
 
 /// Reads everything but the disciplines.
@@ -54,10 +56,11 @@ pub(super) fn build(file: &file::File, files: Files) -> Result<Built> {
     let rtt = values::time_or(&line.rtt, DEFAULT_RTT)?;
     let lines = lines(&file.line, files)?;
     let mut hosts = Hosts::new(&file.hosts, rtt)?;
-    let mut traffic = Vec::new();
+    let (mut traffic, mut places) = (Vec::new(), Vec::new());
     for entry in &file.traffic {
         check_times(entry.get_ref(), duration)?;
         add_traffic(entry, &mut hosts, &mut traffic)?;
+        places.resize(traffic.len(), entry.span());
     }
     if traffic.is_empty() {
         let what = "the scenario has no traffic";
@@ -78,7 +81,7 @@ pub(super) fn build(file: &file::File, files: Files) -> Result<Built> {
     let rates =
         [word(&line.up), word(&line.down)].map(|rate| rate.filter(|rate| rate != "unlimited"));
     let setup = Setup { duration, warmup, lines, hosts: hosts.hosts, traffic, recording };
-    Ok(Built { setup, qdisc, rates })
+    Ok(Built { setup, qdisc, rates, places })
 }
 
 impl Built {
@@ -107,7 +110,15 @@ impl Built {
             names[n] = text.replace("{rate}", rate.unwrap_or("{rate}"));
         }
         setup.check().map_err(|error| {
-            ScenarioError::whole(error.to_string(), "a set-up that can be simulated")
+            let place = match error {
+                SetupError::Invalid { traffic: Some(n), .. } => self.places.get(n),
+                _ => None,
+            };
+            ScenarioError {
+                what: error.to_string(),
+                expected: "a set-up that can be simulated".into(),
+                span: place.filter(|span| span.end > 0).cloned(),
+            }
         })?;
         Ok((setup, names))
     }
@@ -320,8 +331,11 @@ fn add_traffic(
     let entry = place.get_ref();
     let kind_word = entry.kind.get_ref().as_str();
     let (kind, allowed, default_direction) = kind(entry)?;
+    let is_tcp = !matches!(kind, Kind::Datagrams { .. } | Kind::Ping { .. });
     for (key, span) in entry.own() {
-        if !allowed.contains(&key) {
+        let has_it = allowed.contains(&key) || is_tcp && TCP_KEYS.contains(&key);
+        if !has_it {
+            let key = key.replace('_', "-");
             let what = format!("traffic of kind \"{kind_word}\" has no `{key}`");
             let expected = match allowed {
                 [] => "no key beyond those of all traffic".to_string(),
@@ -494,6 +508,20 @@ fn kind(entry: &file::Traffic) -> Result<KindOf> {
     })
 }
 
+/// Keys of traffic over TCP.
+const TCP_KEYS: &[&str] = &[
+    "cc",
+    "ecn",
+    "slow_start",
+    "pacing",
+    "nagle",
+    "delayed_ack",
+    "tso",
+    "gro",
+    "mtu",
+    "window",
+    "initial_window",
+];
 const WEB_KEYS: &[&str] = &["rate", "pages", "objects", "size", "spread", "think", "reading"];
 const DASH_KEYS: &[&str] = &["chunk", "ladder", "buffer", "prefill", "safety"];
 
@@ -595,11 +623,13 @@ fn tcp(entry: &file::Traffic) -> Result<Config> {
     if let Some(exit) = choice(entry.slow_start.as_ref(), "way out of slow start", &ways_out)? {
         config.slow_start_exit = exit;
     }
-    if entry.pacing == Some(true) {
+    let switch =
+        |key: &Option<Spanned<bool>>, default| key.as_ref().map_or(default, |on| *on.get_ref());
+    if switch(&entry.pacing, false) {
         config.pacing = Pacing::On;
     }
-    config.nagle = entry.nagle.unwrap_or(config.nagle);
-    config.delayed_ack = entry.delayed_ack.unwrap_or(config.delayed_ack);
+    config.nagle = switch(&entry.nagle, config.nagle);
+    config.delayed_ack = switch(&entry.delayed_ack, config.delayed_ack);
     config.tso_segments = bounded(&entry.tso, config.tso_segments, 1..=255, "segments")?;
     config.gro_segments = bounded(&entry.gro, config.gro_segments, 1..=255, "segments")?;
     config.mtu = bounded(&entry.mtu, config.mtu, 100..=1500, "bytes")?;

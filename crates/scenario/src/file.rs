@@ -264,13 +264,14 @@ table! {
         name: String = text(&str); direction: Word = word(Direction);
         count: Spanned<u32> = plain(u32); home: Words = words(&[&str]);
         internet: Words = words(&[&str]); dscp: Words = words(&[&str]); start: Word = word(Span);
-        stagger: Word = word(Span); stop: Word = word(Span); cc: Word = word(CongestionControl);
-        ecn: Spanned<EcnWord> = mode(EcnMode); slow_start: Word = word(&str);
-        pacing: bool = switch(bool); nagle: bool = switch(bool); delayed_ack: bool = switch(bool);
-        tso: Spanned<u8> = plain(u8); gro: Spanned<u8> = plain(u8); mtu: Spanned<u16> = plain(u16);
-        window: Amount = bytes(u64); initial_window: Spanned<u32> = plain(u32);
+        stagger: Word = word(Span); stop: Word = word(Span);
     }
     own {
+        cc: Word = word(CongestionControl); ecn: Spanned<EcnWord> = mode(EcnMode);
+        slow_start: Word = word(&str); pacing: Spanned<bool> = plain(bool);
+        nagle: Spanned<bool> = plain(bool); delayed_ack: Spanned<bool> = plain(bool);
+        tso: Spanned<u8> = plain(u8); gro: Spanned<u8> = plain(u8); mtu: Spanned<u16> = plain(u16);
+        window: Amount = bytes(u64); initial_window: Spanned<u32> = plain(u32);
         size: Amount = bytes(u64); rate: Amount = rate(Rate); ports: Spanned<u32> = plain(u32);
         interval: Word = word(Span); pause: Words = words(&[Span]); protocol: Word = word(&str);
         codec: Word = word(&str); pages: Spanned<Vec<u64>> = plain(Vec<u64>);

@@ -166,7 +166,7 @@ pub struct Windows {
     pub srtt_ms: Vec<f64>,
 }
 
-/// Applications' view.
+/// Applications' view; of nothing there are no times.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Application {
@@ -175,7 +175,7 @@ pub enum Application {
         /// Complete ones.
         finished: u64,
         /// From start to the last byte.
-        completion_ms: Times,
+        completion_ms: Option<Times>,
     },
     /// Round-trip probes.
     Ping {
@@ -186,15 +186,15 @@ pub enum Application {
         /// Propagation.
         base_rtt_ms: f64,
         /// Beyond propagation.
-        added_ms: Times,
+        added_ms: Option<Times>,
         /// Its cumulative distribution.
         added_cdf: Cdf,
         /// Its means over time.
         added_series_ms: Series,
         /// The request's part.
-        added_there_ms: Times,
+        added_there_ms: Option<Times>,
         /// The answer's part.
-        added_back_ms: Times,
+        added_back_ms: Option<Times>,
     },
     /// Datagrams.
     Datagrams {
@@ -205,13 +205,13 @@ pub enum Application {
         /// Share that did not arrive.
         loss: f64,
         /// One-way delay beyond propagation.
-        added_ms: Times,
+        added_ms: Option<Times>,
         /// Its cumulative distribution.
         added_cdf: Cdf,
         /// Its means over time.
         added_series_ms: Series,
         /// Mean difference between neighbours' delays.
-        jitter_ms: f64,
+        jitter_ms: Option<f64>,
         /// Mean opinion score, for voice.
         mos: Option<f64>,
     },
@@ -222,7 +222,7 @@ pub enum Application {
         /// Pages loaded.
         pages: u64,
         /// From the first request to the last byte.
-        load_ms: Times,
+        load_ms: Option<Times>,
     },
     /// Video, means over the flows.
     Dash {
@@ -246,14 +246,14 @@ pub enum Application {
         /// Received.
         received: u64,
         /// From writing to receiving.
-        latency_ms: Times,
+        latency_ms: Option<Times>,
     },
     /// Repeated transfers.
     Bursts {
         /// Complete ones.
         completed: u64,
         /// From the first byte to the last.
-        completion_ms: Times,
+        completion_ms: Option<Times>,
     },
 }
 
@@ -262,23 +262,34 @@ pub fn millis(span: Span) -> f64 {
     span.0 as f64 / 1e6
 }
 
-impl Times {
-    /// The figures of a distribution; zeros if it is empty.
-    pub fn of(distribution: &Distribution) -> Times {
-        let figure = |span: Option<Span>| span.map_or(0.0, millis);
-        let count = distribution.count();
-        Times {
-            n: count,
-            mean: if count == 0 { 0.0 } else { distribution.sum() as f64 / count as f64 / 1e6 },
-            p50: figure(distribution.quantile(500)),
-            p95: figure(distribution.quantile(950)),
-            p99: figure(distribution.quantile(990)),
-            max: figure(distribution.greatest()),
+impl Application {
+    /// How long it takes what its users wait for: a transfer, a page, a message, or what a packet
+    /// takes beyond propagation. None of a film, and where nothing arrived.
+    pub fn times(&self) -> Option<Times> {
+        match self {
+            Application::Transfers { completion_ms: times, .. }
+            | Application::Bursts { completion_ms: times, .. }
+            | Application::Ping { added_ms: times, .. }
+            | Application::Datagrams { added_ms: times, .. }
+            | Application::Web { load_ms: times, .. }
+            | Application::Messages { latency_ms: times, .. } => *times,
+            Application::Dash { .. } => None,
         }
     }
+}
 
-    fn of_some(distribution: &Distribution) -> Option<Times> {
-        (distribution.count() > 0).then(|| Times::of(distribution))
+impl Times {
+    /// The figures of a distribution; none if it is empty.
+    pub fn of(distribution: &Distribution) -> Option<Times> {
+        let n = distribution.count();
+        Some(Times {
+            n,
+            mean: distribution.sum() as f64 / n as f64 / 1e6,
+            p50: millis(distribution.quantile(500)?),
+            p95: millis(distribution.quantile(950)?),
+            p99: millis(distribution.quantile(990)?),
+            max: millis(distribution.greatest()?),
+        })
     }
 }
 
@@ -359,7 +370,7 @@ impl Summary {
                 direction: line.direction.name(),
                 mbps,
                 utilisation: (capacity > 0.0).then(|| line.bytes as f64 / capacity),
-                sojourn_ms: Times::of_some(&line.all_sojourn()),
+                sojourn_ms: Times::of(&line.all_sojourn()),
                 sojourn_cdf: cdf(&line.all_sojourn()),
                 longest_queue: line.longest_queue,
                 drops: fates().map(|fates| fates.signals()).sum(),
@@ -429,7 +440,7 @@ fn group_summary(run: &Finished, group: usize, length: f64) -> GroupSummary {
                 srtt_ms: flow.windows.iter().map(|sample| millis(sample.srtt)).collect(),
             })
             .collect(),
-        sojourn_ms: Times::of_some(sojourn),
+        sojourn_ms: Times::of(sojourn),
         sojourn_cdf: cdf(sojourn),
         drops,
         marks: fates().map(|fates| fates.marked).sum(),
@@ -445,15 +456,32 @@ fn application(
     group: usize,
     flows: &[&simnel_sim::FlowResult],
 ) -> Option<Application> {
-    let kind = &run.setup.traffic[group].kind;
-    let sum = |of: &dyn Fn(&Outcome) -> u64| flows.iter().map(|flow| of(&flow.outcome)).sum();
-    let merged = |of: &dyn Fn(&Outcome) -> Option<&Distribution>| {
-        let mut all = Distribution::default();
-        flows.iter().filter_map(|flow| of(&flow.outcome)).for_each(|part| all.merge(part));
-        all
-    };
-    match &flows.first()?.outcome {
+    // Of all flows: a count that this kind of application has, and its times.
+    macro_rules! sum {
+        ($kind:ident { $field:ident }) => {
+            flows
+                .iter()
+                .map(|flow| match &flow.outcome {
+                    Outcome::$kind { $field, .. } => *$field,
+                    _ => 0,
+                })
+                .sum()
+        };
+    }
+    macro_rules! merged {
+        ($kind:ident { $field:ident }) => {{
+            let mut all = Distribution::default();
+            for flow in flows {
+                if let Outcome::$kind { $field, .. } = &flow.outcome {
+                    all.merge($field);
+                }
+            }
+            all
+        }};
+    }
+    Some(match &flows.first()?.outcome {
         Outcome::Transfer => {
+            let kind = &run.setup.traffic[group].kind;
             if !matches!(kind, Kind::Bulk { size: Some(_) }) {
                 return None;
             }
@@ -462,77 +490,38 @@ fn application(
                 flow.finished.into_iter().for_each(|at| completion.record(at.since(flow.started)));
             }
             let finished = completion.count();
-            Some(Application::Transfers { finished, completion_ms: Times::of(&completion) })
+            Application::Transfers { finished, completion_ms: Times::of(&completion) }
         }
         Outcome::Ping { base_rtt, .. } => {
-            let times = |which: usize| {
-                merged(&move |outcome| match outcome {
-                    Outcome::Ping { added_rtt, added_there, added_back, .. } => {
-                        Some([added_rtt, added_there, added_back][which])
-                    }
-                    _ => None,
-                })
-            };
-            let count = |which: usize| {
-                sum(&move |outcome| match outcome {
-                    Outcome::Ping { sent, received, .. } => [*sent, *received][which],
-                    _ => 0,
-                })
-            };
-            Some(Application::Ping {
-                sent: count(0),
-                received: count(1),
+            let added = merged!(Ping { added_rtt });
+            Application::Ping {
+                sent: sum!(Ping { sent }),
+                received: sum!(Ping { received }),
                 base_rtt_ms: millis(*base_rtt),
-                added_ms: Times::of(&times(0)),
-                added_cdf: cdf(&times(0)),
+                added_ms: Times::of(&added),
+                added_cdf: cdf(&added),
                 added_series_ms: added_series(flows),
-                added_there_ms: Times::of(&times(1)),
-                added_back_ms: Times::of(&times(2)),
-            })
+                added_there_ms: Times::of(&merged!(Ping { added_there })),
+                added_back_ms: Times::of(&merged!(Ping { added_back })),
+            }
         }
-        Outcome::Datagrams { .. } => Some(datagrams(run, group, flows)),
-        Outcome::Web { .. } => {
-            let count = |which: usize| {
-                sum(&move |outcome| match outcome {
-                    Outcome::Web { connections, pages, .. } => [*connections, *pages][which],
-                    _ => 0,
-                })
-            };
-            let load_ms = merged(&|outcome| match outcome {
-                Outcome::Web { load_time, .. } => Some(load_time),
-                _ => None,
-            });
-            let load_ms = Times::of(&load_ms);
-            Some(Application::Web { connections: count(0), pages: count(1), load_ms })
-        }
+        Outcome::Datagrams { .. } => datagrams(run, group, flows),
+        Outcome::Web { .. } => Application::Web {
+            connections: sum!(Web { connections }),
+            pages: sum!(Web { pages }),
+            load_ms: Times::of(&merged!(Web { load_time })),
+        },
         Outcome::Dash(_) => dash(flows),
-        Outcome::Messages { .. } => {
-            let count = |which: usize| {
-                sum(&move |outcome| match outcome {
-                    Outcome::Messages { sent, received, .. } => [*sent, *received][which],
-                    _ => 0,
-                })
-            };
-            let latency_ms = merged(&|outcome| match outcome {
-                Outcome::Messages { latency, .. } => Some(latency),
-                _ => None,
-            });
-            let latency_ms = Times::of(&latency_ms);
-            Some(Application::Messages { sent: count(0), received: count(1), latency_ms })
-        }
-        Outcome::Bursts { .. } => {
-            let completion_ms = merged(&|outcome| match outcome {
-                Outcome::Bursts { completion, .. } => Some(completion),
-                _ => None,
-            });
-            let completed = sum(&|outcome| match outcome {
-                Outcome::Bursts { completed, .. } => *completed,
-                _ => 0,
-            });
-            let completion_ms = Times::of(&completion_ms);
-            Some(Application::Bursts { completed, completion_ms })
-        }
-    }
+        Outcome::Messages { .. } => Application::Messages {
+            sent: sum!(Messages { sent }),
+            received: sum!(Messages { received }),
+            latency_ms: Times::of(&merged!(Messages { latency })),
+        },
+        Outcome::Bursts { .. } => Application::Bursts {
+            completed: sum!(Bursts { completed }),
+            completion_ms: Times::of(&merged!(Bursts { completion })),
+        },
+    })
 }
 
 fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) -> Application {
@@ -550,7 +539,7 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
         dropped += fates.signals() + fates.lost;
     }
     let added_ms = Times::of(&delays);
-    let jitter_ms = Times::of(&variations).mean;
+    let jitter_ms = Times::of(&variations).map(|times| times.mean);
     // What was sent before the window may be lost within it.
     let loss = dropped.min(total_sent) as f64 / (total_sent as f64).max(1.0);
     let traffic = &run.setup.traffic[group];
@@ -566,10 +555,10 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
                 }
             });
             let propagation = hosts.map_or(0.0, millis);
-            let buffer = (added_ms.p95 - added_ms.p50).max(0.0);
-            let delay = millis(interval) + propagation + added_ms.p50 + buffer;
+            let (median, most) = added_ms.map_or((0.0, 0.0), |times| (times.p50, times.p95));
+            let delay = millis(interval) + propagation + median + (most - median).max(0.0);
             // A call that lost everything is a bad one, not none.
-            (added_ms.n > 0 || loss > 0.0).then(|| mos(delay, loss))
+            (added_ms.is_some() || loss > 0.0).then(|| mos(delay, loss))
         }
         _ => None,
     };
@@ -587,7 +576,7 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
     }
 }
 
-fn dash(flows: &[&simnel_sim::FlowResult]) -> Option<Application> {
+fn dash(flows: &[&simnel_sim::FlowResult]) -> Application {
     let (mut chunks, mut rates_mbps) = (Vec::new(), Vec::new());
     let (mut stalls, mut stalled, mut startups) = (0.0, 0.0, Vec::new());
     for flow in flows {
@@ -602,14 +591,14 @@ fn dash(flows: &[&simnel_sim::FlowResult]) -> Option<Application> {
     }
     let (n, players) = ((chunks.len() as f64).max(1.0), flows.len() as f64);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    Some(Application::Dash {
+    Application::Dash {
         rates_mbps,
         chosen_mbps: chunks.iter().map(|chunk| chunk.rate as f64).sum::<f64>() / n / 1e6,
         achieved_mbps: chunks.iter().map(|chunk| chunk.throughput as f64).sum::<f64>() / n / 1e6,
         stalls: stalls / players,
         stalled_s: stalled / players,
         startup_s: (!startups.is_empty()).then(|| mean(&startups)),
-    })
+    }
 }
 
 #[cfg(test)]

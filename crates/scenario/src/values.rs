@@ -36,12 +36,7 @@ pub(super) fn changed_rate(word: &Word) -> Result<Rate> {
 
 /// A rate that is what it looks like.
 fn plain_rate(text: &str, span: Range<usize>, expected: &str) -> Result<Rate> {
-    let error = |what| ScenarioError::at(span, what, expected);
-    match (slip::of_rate(text), units::rate(text)) {
-        (Some(slip), _) => Err(error(format!("`{text}` is {slip}"))),
-        (None, Ok(rate)) => Ok(rate),
-        (None, Err(_)) => Err(error(format!("`{text}` cannot be used here"))),
-    }
+    slip::rate(text).map_err(|what| ScenarioError::at(span, what, expected))
 }
 
 /// A time with its unit.

@@ -62,5 +62,5 @@ fn what_a_program_builds_wrongly_is_refused_as_in_a_text() {
     assert_eq!((&*error.what, &*error.expected), ("no such codec", "\"g711\" or \"g729\""));
     let file = File::new(ms(10), Line::of_words("fast", "20mbit", "9ms")).traffic(Traffic::ping());
     let error = Scenario::new(&file, "wrong", &no_files).expect_err("no rate");
-    assert_eq!(error.what, "`fast` cannot be used here");
+    assert_eq!(error.what, "`fast` is no rate such as 20mbit");
 }

@@ -39,7 +39,7 @@ fn delays_rise_when_the_load_comes_and_are_none_where_nothing_arrived() {
     let told = summary.groups.iter().filter_map(|group| match group.application.as_ref()? {
         Application::Ping { added_series_ms, added_ms, .. }
         | Application::Datagrams { added_series_ms, added_ms, .. } => {
-            Some((added_series_ms, added_ms))
+            Some((added_series_ms, added_ms.expect("something arrived")))
         }
         _ => None,
     });

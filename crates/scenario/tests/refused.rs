@@ -23,6 +23,9 @@ fn what_means_nothing_is_refused_at_its_place() {
         ("", "", "kind = \"bulk\"\nwindow = 1447", "1447", "nothing fits"),
         ("", "", "kind = \"iot\"\nrate = 5\ninterval = \"1s\"", "5", "a rate and an interval"),
         ("", "", "kind = \"dash\"\nladder = [\"unlimited\"]", "[\"unlimited\"]", "no unlimited"),
+        ("", "", "kind = \"voip\"\ncc = \"bbr\"", "\"bbr\"", "of kind \"voip\" has no `cc`"),
+        ("", "", "kind = \"ping\"\necn = true", "true", "of kind \"ping\" has no `ecn`"),
+        ("", "", "kind = \"ping\"\nslow-start = \"loss\"", "\"loss\"", "has no `slow-start`"),
         ("", "", "kind = \"cbr\"\nrate = \"2mbps\"", "\"2mbps\"", "did you mean `2mbit`?"),
         ("qdisc = \"cake rtt 9ms bandwidth 20\"", "", "kind = \"bulk\"", "20", "`bandwidth 20` is"),
     ] {
@@ -43,6 +46,31 @@ fn a_trace_has_no_other_changes() {
     let trace = |_: &str| Ok("1\n2\n3\n".to_string());
     let error = Scenario::parse(&text, "trace", &trace).expect_err("two rates");
     assert_eq!(error.what, "`up` follows a trace and changes");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_at_its_traffic() {
+    let other = "kind = \"rr\"\n[[traffic]]\nkind = \"web\"\nobjects = [1, 99999]";
+    let (text, scenario) = read("", "", other);
+    let error = scenario.and_then(|one| one.simulation(None).map(drop)).expect_err("no such web");
+    assert_eq!(error.place(&text), Some((9, 1)), "{error}");
+}
+
+#[test]
+fn of_nothing_there_are_no_times() {
+    for traffic in [
+        "kind = \"bulk\"\nsize = 1000",
+        "kind = \"cbr\"\nrate = \"1mbit\"",
+        "kind = \"ping\"",
+        "kind = \"web\"",
+        "kind = \"iot\"",
+        "kind = \"bursts\"",
+    ] {
+        let none = application(traffic, "pfifo limit 0");
+        assert_eq!(none.times().map(|times| times.n), None, "{none:?}");
+        assert!(!matches!(none, Application::Datagrams { jitter_ms: Some(_), .. }), "{none:?}");
+        assert!(application(traffic, "pfifo").times().is_some(), "{traffic}");
+    }
 }
 
 fn application(traffic: &str, qdisc: &str) -> Application {

@@ -193,6 +193,7 @@ fn a_missing_value_is_misuse_too() {
         ("link simnel-none simnel-nill rate 1mbit fifo", "fifo"),
         ("down", "INTERFACE"),
         ("replay x/q7 --qdisc pie --rate 20", "did you mean `20mbit`"),
+        ("replay x/q7 --qdisc pie --rate 5", "less than a byte per second: did you mean `5mbit`?"),
         ("conformance golden", "DIRECTORY"),
         ("completions", "SHELL"),
     ] {

@@ -47,6 +47,14 @@ pub fn of_line(word: &str) -> Option<String> {
     })
 }
 
+/// The rate that `word` says, if it is what it looks like; else a sentence about it.
+pub fn rate(word: &str) -> Result<Rate, String> {
+    match of_rate(word) {
+        Some(reading) => Err(format!("`{word}` is {reading}")),
+        None => units::rate(word).map_err(|_| format!("`{word}` is no rate such as 20mbit")),
+    }
+}
+
 /// The number and the unit of a word that is a rate.
 fn parts(word: &str) -> (&str, &str) {
     let unit = Number::parse(word).map_or(word, |(_, unit)| unit);
@@ -94,5 +102,13 @@ mod tests {
         for fine in ["64kbit", "9000bit", "unlimited", "0kbit"] {
             assert_eq!(of_line(fine), None, "{fine}");
         }
+    }
+
+    #[test]
+    fn a_rate_is_what_it_looks_like_or_what_is_wrong_is_said() {
+        assert_eq!((rate("9kbit"), rate("0")), (Ok(Rate::from_bits(9_000)), Ok(Rate(0))));
+        let below = "`5` is 5 bits per second, less than a byte per second: did you mean `5mbit`?";
+        assert_eq!(rate("5"), Err(below.into()));
+        assert_eq!(rate("fast"), Err("`fast` is no rate such as 20mbit".into()));
     }
 }

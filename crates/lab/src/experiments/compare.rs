@@ -145,7 +145,7 @@ fn call(view: &View<'_>) -> Sample {
         }
         loss = loss.max(view.loss(way));
     }
-    let delay = some(Times::of(&delay));
+    let delay = Times::of(&delay);
     let mean = delay.map_or(0.0, |times| times.mean);
     // Half the round trip, and 60 ms of coding and play-out.
     let setup = &view.run.setup;
@@ -158,15 +158,10 @@ fn call(view: &View<'_>) -> Sample {
     ]
 }
 
-/// Delays, if there are any.
-fn some(times: Times) -> Option<Times> {
-    (times.n > 0).then_some(times)
-}
-
 fn browsing(view: &View<'_>) -> Sample {
     let load = |flow: &FlowResult| match &flow.outcome {
         Outcome::Web { load_time, .. } => {
-            Some((PageLoad, some(Times::of(load_time)).map(|times| times.p50)))
+            Some((PageLoad, Times::of(load_time).map(|times| times.p50)))
         }
         _ => None,
     };
@@ -175,7 +170,7 @@ fn browsing(view: &View<'_>) -> Sample {
 }
 
 fn both_ways(view: &View<'_>) -> Sample {
-    let times = some(view.added_times("ping"));
+    let times = view.added_times("ping");
     vec![
         (Added, times.map(|times| times.mean)),
         (AddedP99, times.map(|times| times.p99)),

@@ -66,8 +66,8 @@ impl Contender<'_> {
 /// everything else. Milliseconds beyond propagation.
 pub fn felt(group: &GroupSummary) -> Option<Times> {
     match &group.application {
-        Some(Application::Ping { added_ms, .. } | Application::Datagrams { added_ms, .. }) => {
-            Some(*added_ms).filter(|times| times.n > 0)
+        Some(application @ (Application::Ping { .. } | Application::Datagrams { .. })) => {
+            application.times()
         }
         _ => group.sojourn_ms,
     }
@@ -88,104 +88,74 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
     let Some(application) = first.and_then(|group| group.application.as_ref()) else {
         return String::new();
     };
-    let known = |of: &dyn Fn(&Application) -> Option<f64>| {
+    let mean = |of: &dyn Fn(&Application) -> Option<f64>| {
         contender.mean_of_group(group, |g| g.application.as_ref().and_then(of))
     };
-    let mean = |of: &dyn Fn(&Application) -> Option<f64>| known(of).unwrap_or(0.0);
+    // A figure that this kind of application has.
+    macro_rules! figure {
+        ($kind:ident { $field:ident }) => {
+            figure!($kind { $field, .. } => *$field)
+        };
+        ($kind:ident $fields:tt => $value:expr) => {
+            mean(&|a| match a {
+                Application::$kind $fields => Some($value as f64),
+                _ => None,
+            })
+            .unwrap_or(0.0)
+        };
+    }
     // Times of those runs that have any.
-    let time = |of: &dyn Fn(&Application) -> Option<Times>, which: fn(Times) -> f64| {
-        known(&|a| of(a).filter(|times| times.n > 0).map(which))
-    };
+    let time = |which: fn(Times) -> f64| mean(&|a| a.times().map(which));
     match application {
         Application::Transfers { .. } => {
-            let finished = mean(&|a| match a {
-                Application::Transfers { finished, .. } => Some(*finished as f64),
-                _ => None,
-            });
-            let of = |a: &Application| match a {
-                Application::Transfers { completion_ms, .. } => Some(*completion_ms),
-                _ => None,
-            };
-            let took = time(&of, |times| times.mean / 1e3);
+            let finished = figure!(Transfers { finished });
+            let took = time(|times| times.mean / 1e3);
             let took = took.map(|took| format!(" in {took:.2} s")).unwrap_or_default();
             format!("{} done{took}", count(finished))
         }
         Application::Ping { .. } => {
-            let lost = mean(&|a| match a {
-                Application::Ping { sent, received, .. } => {
-                    Some(sent.saturating_sub(*received) as f64)
-                }
-                _ => None,
-            });
+            let lost = figure!(Ping { sent, received, .. } => sent.saturating_sub(*received));
             match lost {
                 0.0 => "all answered".into(),
                 lost => format!("{} unanswered", count(lost)),
             }
         }
-        Application::Datagrams { mos, .. } => {
-            let loss = mean(&|a| match a {
-                Application::Datagrams { loss, .. } => Some(loss * 100.0),
-                _ => None,
-            });
+        Application::Datagrams { .. } => {
+            let loss = 100.0 * figure!(Datagrams { loss });
             let jitter = mean(&|a| match a {
-                Application::Datagrams { jitter_ms, .. } => Some(*jitter_ms),
+                Application::Datagrams { jitter_ms, .. } => *jitter_ms,
                 _ => None,
             });
             let quality = mean(&|a| match a {
                 Application::Datagrams { mos, .. } => *mos,
                 _ => None,
             });
-            let quality = mos.map(|_| format!(", MOS {quality:.2}")).unwrap_or_default();
-            format!("{loss:.2} % lost, jitter {jitter:.2} ms{quality}")
+            let jitter =
+                jitter.map(|jitter| format!(", jitter {jitter:.2} ms")).unwrap_or_default();
+            let quality = quality.map(|mos| format!(", MOS {mos:.2}")).unwrap_or_default();
+            format!("{loss:.2} % lost{jitter}{quality}")
         }
         Application::Web { .. } => {
-            let pages = mean(&|a| match a {
-                Application::Web { pages, .. } => Some(*pages as f64),
-                _ => None,
-            });
-            let of = |a: &Application| match a {
-                Application::Web { load_ms, .. } => Some(*load_ms),
-                _ => None,
-            };
-            let load = time(&of, |times| times.p50).zip(time(&of, |times| times.p95));
+            let pages = figure!(Web { pages });
+            let load = time(|times| times.p50).zip(time(|times| times.p95));
             let load = load.map(|(load, slow)| format!(", {load:.0} ms (p95 {slow:.0})"));
             format!("{pages:.0} pages{}", load.unwrap_or_default())
         }
         Application::Dash { .. } => {
-            let chosen = mean(&|a| match a {
-                Application::Dash { chosen_mbps, .. } => Some(*chosen_mbps),
-                _ => None,
-            });
-            let stalls = mean(&|a| match a {
-                Application::Dash { stalls, .. } => Some(*stalls),
-                _ => None,
-            });
-            let stalled = mean(&|a| match a {
-                Application::Dash { stalled_s, .. } => Some(*stalled_s),
-                _ => None,
-            });
+            let chosen = figure!(Dash { chosen_mbps });
+            let stalls = figure!(Dash { stalls });
+            let stalled = figure!(Dash { stalled_s });
             format!("{chosen:.2} Mbit/s chosen, {} stalls ({stalled:.1} s)", count(stalls))
         }
         Application::Messages { .. } => {
-            let of = |a: &Application| match a {
-                Application::Messages { latency_ms, .. } => Some(*latency_ms),
-                _ => None,
-            };
-            match time(&of, |times| times.p50).zip(time(&of, |times| times.p99)) {
+            match time(|times| times.p50).zip(time(|times| times.p99)) {
                 Some((latency, slow)) => format!("messages take {latency:.0} ms (p99 {slow:.0})"),
                 None => "no message arrived".into(),
             }
         }
         Application::Bursts { .. } => {
-            let completed = mean(&|a| match a {
-                Application::Bursts { completed, .. } => Some(*completed as f64),
-                _ => None,
-            });
-            let of = |a: &Application| match a {
-                Application::Bursts { completion_ms, .. } => Some(*completion_ms),
-                _ => None,
-            };
-            let took = time(&of, |times| times.mean / 1e3);
+            let completed = figure!(Bursts { completed });
+            let took = time(|times| times.mean / 1e3);
             let took = took.map(|took| format!(", {took:.2} s each")).unwrap_or_default();
             format!("{} transfers{took}", count(completed))
         }

@@ -49,12 +49,7 @@ impl Bulk {
         if events.peer_closed && side == Side::Server {
             let flow = &mut network.flows[self.context.opening.flow as usize];
             flow.finished = flow.finished.or(Some(now));
-            network.with_endpoint(connection, Side::Server, now, |endpoint| endpoint.close());
         }
-        if events.reset {
-            network.release(connection);
-        } else if events.finished {
-            network.release_if_over(connection);
-        }
+        network.follow(connection, side, &events, now);
     }
 }

@@ -67,14 +67,7 @@ impl Bursts {
                 network.wake(self.context.opening.app, now + gap);
             }
         }
-        if side == Side::Server && events.peer_closed {
-            network.with_endpoint(connection, Side::Server, now, |endpoint| endpoint.close());
-        }
-        if events.reset {
-            network.release(connection);
-        } else if events.finished {
-            network.release_if_over(connection);
-        }
+        network.follow(connection, side, &events, now);
     }
 
     pub fn outcome(self) -> Outcome {

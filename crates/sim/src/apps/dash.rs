@@ -104,14 +104,7 @@ impl Dash {
         if events.data && side == Side::Client {
             self.received(connection, network, now);
         }
-        if events.peer_closed && side == Side::Server {
-            network.with_endpoint(connection, side, now, |endpoint| endpoint.close());
-        }
-        if events.reset {
-            network.release(connection);
-        } else if events.finished {
-            network.release_if_over(connection);
-        }
+        network.follow(connection, side, &events, now);
     }
 
     fn received(&mut self, connection: Connection, network: &mut Network, now: Time) {

@@ -79,14 +79,7 @@ impl Messages {
                 }
             }
         }
-        if side == Side::Server && events.peer_closed {
-            network.with_endpoint(connection, Side::Server, now, |endpoint| endpoint.close());
-        }
-        if events.reset {
-            network.release(connection);
-        } else if events.finished {
-            network.release_if_over(connection);
-        }
+        network.follow(connection, side, &events, now);
     }
 
     pub fn outcome(self) -> Outcome {

@@ -96,13 +96,7 @@ impl Web {
         if events.data {
             self.received(connection, side, network, now);
         }
-        if events.peer_closed && side == Side::Server {
-            network.with_endpoint(connection, Side::Server, now, |endpoint| endpoint.close());
-        }
-        if events.reset {
-            network.release(connection);
-            self.forget(connection);
-        } else if events.finished && network.release_if_over(connection) {
+        if network.follow(connection, side, &events, now) {
             self.forget(connection);
         }
     }

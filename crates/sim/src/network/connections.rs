@@ -6,7 +6,7 @@
 use simnel_core::flow::{Addresses, FlowHash};
 use simnel_core::packet::Flags;
 use simnel_core::Time;
-use simnel_tcp::{Endpoint, Now, State};
+use simnel_tcp::{Endpoint, Events, Now, State};
 
 use super::seat::Seat;
 use super::{Connection, Network, Opening, Shared, Side, EPHEMERAL};
@@ -206,8 +206,27 @@ impl Network {
         self.ways.headers = Vec::new();
     }
 
+    /// The end of a connection, if `events` at `side` bring it: a server closes when its peer has,
+    /// and what is reset, or done at both ends, is released. True if it was.
+    #[inline]
+    pub fn follow(
+        &mut self,
+        connection: Connection,
+        side: Side,
+        events: &Events,
+        now: Time,
+    ) -> bool {
+        if side == Side::Server && events.peer_closed {
+            self.with_endpoint(connection, side, now, |endpoint| endpoint.close());
+        }
+        if events.reset {
+            self.release(connection);
+        }
+        events.reset || events.finished && self.release_if_over(connection)
+    }
+
     /// Releases a connection both of whose ends are done.
-    pub fn release_if_over(&mut self, connection: Connection) -> bool {
+    fn release_if_over(&mut self, connection: Connection) -> bool {
         let over = [Side::Client, Side::Server].iter().all(|side| {
             let endpoint = &self.seats[connection.socket(*side) as usize].endpoint;
             let state = endpoint.as_ref().map_or(State::Closed, Endpoint::state);

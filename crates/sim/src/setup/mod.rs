@@ -277,6 +277,8 @@ pub enum SetupError {
         what: String,
         /// A correct form.
         expected: &'static str,
+        /// The number of the traffic that it is part of, if it is part of one.
+        traffic: Option<usize>,
     },
 }
 
@@ -296,7 +298,8 @@ pub const MAX_DELAY: Span = Span::from_secs(60);
 impl Setup {
     /// Refuses what cannot be run.
     pub fn check(&self) -> Result<(), SetupError> {
-        let invalid = |what: String, expected| Err(SetupError::Invalid { what, expected });
+        let invalid =
+            |what: String, expected| Err(SetupError::Invalid { what, expected, traffic: None });
         if self.duration == Span::ZERO || self.duration > MAX_DURATION {
             return invalid("the duration".into(), "more than nothing and at most 100 days");
         }
@@ -330,12 +333,14 @@ impl Setup {
                 return invalid("the steps of the rate".into(), "steps in order of time");
             }
         }
-        self.traffic.iter().try_for_each(|traffic| self.check_traffic(traffic))
+        (0..self.traffic.len()).try_for_each(|n| self.check_traffic(n))
     }
 
-    fn check_traffic(&self, traffic: &Traffic) -> Result<(), SetupError> {
+    fn check_traffic(&self, n: usize) -> Result<(), SetupError> {
+        let traffic = &self.traffic[n];
         let invalid = |what: &str, expected| {
-            Err(SetupError::Invalid { what: format!("{what} of `{}`", traffic.name), expected })
+            let what = format!("{what} of `{}`", traffic.name);
+            Err(SetupError::Invalid { what, expected, traffic: Some(n) })
         };
         if traffic.pairs.is_empty() {
             return invalid("the hosts", "at least one pair of hosts");

@@ -56,10 +56,16 @@ pub(crate) struct Cubic {
 
 impl Cubic {
     pub(crate) fn new(config: &Config) -> Cubic {
+        let hystart = HyStart::new(config.slow_start_exit);
+        Cubic::unacquainted(config.fast_convergence, config.reno_friendly, hystart)
+    }
+
+    /// Knows nothing of the line yet.
+    fn unacquainted(fast_convergence: bool, reno_friendly: bool, hystart: HyStart) -> Cubic {
         Cubic {
-            fast_convergence: config.fast_convergence,
-            reno_friendly: config.reno_friendly,
-            hystart: HyStart::new(config.slow_start_exit),
+            fast_convergence,
+            reno_friendly,
+            hystart,
             per: 0,
             last_max: 0,
             last_cwnd: 0,
@@ -193,19 +199,7 @@ impl Control for Cubic {
 
     fn on_phase(&mut self, window: &mut Window, phase: Phase, now: &Now) {
         if phase == Phase::Loss {
-            *self = Cubic {
-                per: 0,
-                last_max: 0,
-                last_cwnd: 0,
-                last_ms: 0,
-                epoch_ms: None,
-                origin: 0,
-                k: 0,
-                least_rtt_us: 0,
-                acked: 0,
-                reno_cwnd: 0,
-                ..*self
-            };
+            *self = Cubic::unacquainted(self.fast_convergence, self.reno_friendly, self.hystart);
             self.hystart.restart(window, now);
         }
     }

@@ -16,7 +16,6 @@ use std::fmt::Write;
 use serde::Serialize;
 use simnel_gateway::view::{FlowView, LineView, View};
 use simnel_gateway::Direction;
-use simnel_scenario::summary::Application;
 use simnel_scenario::{no_files, Scenario, Summary};
 
 /// Flows that are simulated, the busiest.
@@ -56,8 +55,8 @@ pub(crate) struct Effect {
 struct Outcome {
     download: Way,
     upload: Way,
-    /// Time that 99 of 100 small packets wait at most, there and back.
-    small_p99_ms: f64,
+    /// Time that 99 of 100 small packets wait at most, there and back; none if none came back.
+    small_p99_ms: Option<f64>,
 }
 
 /// One direction.
@@ -125,18 +124,17 @@ fn outcome(scenario: &Scenario) -> Result<Outcome, String> {
         })
     };
     let probe = summary.groups.iter().find(|group| group.name == PROBE);
-    let small_p99_ms = match probe.and_then(|group| group.application.as_ref()) {
-        Some(Application::Ping { added_ms, .. }) => added_ms.p99,
-        _ => 0.0,
-    };
+    let probe = probe.and_then(|group| group.application.as_ref()?.times());
+    let small_p99_ms = probe.map(|times| times.p99);
     Ok(Outcome { download: way("down"), upload: way("up"), small_p99_ms })
 }
 
 fn in_words(load: &Load, before: &Outcome, after: &Outcome) -> String {
-    let time = |ms: f64| match ms {
-        ms if ms < 10.0 => format!("{ms:.1} ms"),
-        ms if ms < 1000.0 => format!("{ms:.0} ms"),
-        ms => format!("{:.1} s", ms / 1000.0),
+    let time = |ms: Option<f64>| match ms {
+        None => "longer than simulated".into(),
+        Some(ms) if ms < 10.0 => format!("{ms:.1} ms"),
+        Some(ms) if ms < 1000.0 => format!("{ms:.0} ms"),
+        Some(ms) => format!("{:.1} s", ms / 1000.0),
     };
     let rates = |a: Way, b: Way| format!("{:.1} → {:.1} Mbit/s", a.mbps, b.mbps);
     format!(

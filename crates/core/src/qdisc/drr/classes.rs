@@ -361,3 +361,24 @@ impl PacketOwner for Renamed<'_, '_> {
         self.0.dropped(packet, DropReason::Unclassified);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::{parse, Discard};
+
+    #[test]
+    fn a_discipline_is_asked_for_its_packet_only_while_the_budget_lasts() {
+        let words = "drr class 1:1 codel";
+        let Config::Drr(params) = parse(words).unwrap() else { panic!("{words}") };
+        let mut classes = Classes::new(&params, &Device::default()).unwrap();
+        let mut counts = [0; DropReason::COUNT];
+        let mut owner = Tally { owner: &mut Discard, dropped: &mut counts };
+        let packet = Packet { class: 1, ..Packet::new(1, 1500) };
+        classes.enqueue(&packet, Time(0), &mut owner);
+        let mut head = |budget| classes.classes[0].head(Time(1), budget, &mut owner);
+        let spent = Budget::default();
+        spent.exhaust();
+        assert_eq!([head(&spent), head(&Budget::default())], [Some(0), Some(1500)]);
+    }
+}

@@ -91,8 +91,11 @@ impl Users {
             let head = |user: &mut UserQueue| store.head_len(&user.queue);
             let index = sharing.choose(queues, head, |_| *quantum, &budget)?;
             let user = queues.get_mut(index as usize)?;
-            // Who has lost its last packet has no turn any more.
-            let (slot, ..) = store.detach(&mut user.queue)?;
+            let Some((slot, ..)) = store.detach(&mut user.queue) else {
+                // Who has lost its last packet has no turn: the next call finds another.
+                sharing.found_empty(queues, index);
+                return None;
+            };
             longest.changed(index, |_| Some(&user.queue));
             let packet = store.packet_mut(slot)?;
             if self.max_age.is_some_and(|limit| limit.exceeded_by(packet, now)) {
@@ -155,5 +158,32 @@ impl Users {
         }
         self.longest.clear();
         self.victim = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::{parse, Config, Discard};
+
+    #[test]
+    fn a_queue_that_has_a_turn_without_packets_holds_up_nobody() {
+        for words in ["drr", "drr savings 9000"] {
+            let Config::Drr(params) = parse(words).unwrap() else { panic!("{words}") };
+            let mut users = Users::new(&params, &Device::default()).unwrap();
+            let mut counts = [0; DropReason::COUNT];
+            let mut owner = Tally { owner: &mut Discard, dropped: &mut counts };
+            for flow in 1..=4 {
+                let mut packet = Packet::new(flow, 1000);
+                packet.flow = flow;
+                users.enqueue(&packet, Time(flow), &mut owner);
+            }
+            // Of two that have a turn the packets go, behind the scheduler's back.
+            for user in users.queues.iter_mut().filter(|user| !user.queue.is_empty()).step_by(2) {
+                users.store.clear(&mut user.queue, &mut owner);
+            }
+            let sent = (9..15).filter(|at| users.dequeue(Time(*at), &mut owner).is_some()).count();
+            assert_eq!((sent, users.next_event()), (2, None), "{words}");
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! `htb`: a hierarchy of token buckets with disciplines below (man tc-htb; Devera 2002; facts D.8).
 //!
 //! Each class has a guaranteed rate and a ceil; what one does not use, others of the same parent
-//! may borrow, lower numbers of `prio` first. `htb/tree.rs` decides whose turn it is; here are the
-//! leaves' disciplines, classification and the books. `htb rate 20mbit burst 15k fq_codel` is one
-//! class, to which everything belongs.
+//! may borrow, lower numbers of `prio` first. `htb/tree.rs` decides whose turn it is, in rows and
+//! feeds (`htb/feed.rs`); here are the leaves' disciplines, classification and the books. `htb rate
+//! 20mbit burst 15k fq_codel` is one class, to which everything belongs.
 //!
 //! A packet goes to the leaf that its `class` names, else to the `default` one. What belongs to
 //! none is *direct*: sent first, and shaped by nothing.
@@ -11,6 +11,7 @@
 //! Invariants: no class exceeds its ceil by more than its cburst and a packet; a class whose
 //! parents have rate to spare gets its own.
 
+mod feed;
 mod stats;
 mod tree;
 mod words;
@@ -32,7 +33,8 @@ use crate::shaper::token_bucket::TokenBucket;
 use crate::steps::{step, Budget, MOST_CLASSES, PER_LOOP};
 use crate::time::{Span, Time};
 
-use tree::{Tree, Way, LEVELS, PRIORITIES};
+use feed::PRIORITIES;
+use tree::{Tree, Way, LEVELS};
 
 pub use stats::Stats;
 pub use words::write_class;

@@ -24,10 +24,10 @@ use crate::shaper::token_bucket::TokenBucket;
 use crate::steps::{step, Budget, PER_LOOP};
 use crate::time::{Span, Time};
 
+use super::feed::{Feed, Level, PRIORITIES};
+
 /// Levels: leaves are 0, an inner class without a parent the highest.
 pub(super) const LEVELS: usize = 8;
-/// Priorities.
-pub(super) const PRIORITIES: usize = 8;
 /// Longest idle time that counts, and deepest debt: 60 s, as Linux's.
 const MEMORY: Span = Span::from_secs(60);
 /// Steps from a row to a leaf: many times more than one takes, which goes up and down the levels
@@ -72,26 +72,6 @@ pub(super) struct Class {
     pub overlimits: u32,
 }
 
-/// Classes that take turns, in the order of their ids.
-#[derive(Clone, Debug, Default)]
-struct Feed {
-    members: Vec<u16>,
-    /// Class whose turn it is.
-    turn: Option<u16>,
-    /// Class that had the turn when it was taken out.
-    lost: Option<u16>,
-}
-
-/// One level.
-#[derive(Clone, Debug, Default)]
-struct Level {
-    rows: [Feed; PRIORITIES],
-    /// Rows that are not empty.
-    mask: u8,
-    /// Classes that wait, with the times at which they are looked at; the earliest is the last.
-    waiting: Vec<(Time, u16)>,
-}
-
 /// The way from a row down to a leaf: the classes whose feeds it goes through.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Way {
@@ -110,83 +90,6 @@ pub(super) struct Tree {
     /// Levels that have classes, a bit each.
     used: u8,
     pub overlimits: u64,
-}
-
-impl Feed {
-    fn with_room(members: usize) -> Result<Feed, NoMemory> {
-        Ok(Feed { members: reserved(members)?, turn: None, lost: None })
-    }
-
-    fn clear(&mut self) {
-        self.members.clear();
-        (self.turn, self.lost) = (None, None);
-    }
-
-    // Each asks first whether it is about the last member, often the only one.
-
-    fn insert(&mut self, class: u16) {
-        if self.members.last().is_none_or(|last| *last < class) {
-            let _ = room::push(&mut self.members, class);
-        } else if let Err(at) = self.members.binary_search(&class) {
-            let _ = room::insert(&mut self.members, at, class);
-        }
-    }
-
-    fn erase(&mut self, class: u16) {
-        if self.members.last() == Some(&class) {
-            self.members.pop();
-        } else if let Ok(at) = self.members.binary_search(&class) {
-            room::remove(&mut self.members, at);
-        }
-    }
-
-    /// The first member from `class` on.
-    fn from(&self, class: u16) -> Option<u16> {
-        if self.members.last().is_none_or(|last| *last < class) {
-            return None;
-        }
-        self.members.get(self.members.partition_point(|member| *member < class)).copied()
-    }
-
-    /// Class whose turn it is, if nothing was lost; the first one after the last.
-    #[inline(always)]
-    fn plain_turn(&mut self) -> Option<u16> {
-        if self.lost.is_some() {
-            return None;
-        }
-        if self.turn.is_none() {
-            self.turn = self.members.first().copied();
-        }
-        self.turn
-    }
-
-    /// The turn goes to the next; to nobody after the last.
-    #[inline]
-    fn advance(&mut self) {
-        self.turn = self.turn.and_then(|class| self.from(class + 1));
-    }
-}
-
-impl Level {
-    /// `class` has packets of priority `prio`.
-    #[inline(always)]
-    fn join(&mut self, prio: usize, class: u16) {
-        self.mask |= 1 << prio;
-        self.rows[prio % PRIORITIES].insert(class);
-    }
-
-    /// `class` has none any more.
-    #[inline(always)]
-    fn leave(&mut self, prio: usize, class: u16) {
-        let row = &mut self.rows[prio % PRIORITIES];
-        if row.turn == Some(class) {
-            row.advance();
-        }
-        row.erase(class);
-        if row.members.is_empty() {
-            self.mask &= !(1 << prio);
-        }
-    }
 }
 
 impl Class {
@@ -248,10 +151,6 @@ impl Class {
     }
 }
 
-/// Marks a way that is hardly ever taken.
-#[cold]
-fn rarely() {}
-
 /// The bits of `mask`, lowest first.
 #[inline]
 fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
@@ -261,6 +160,10 @@ fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
         (bit < PRIORITIES).then_some(bit)
     })
 }
+
+/// Marks a way that is hardly ever taken.
+#[cold]
+fn rarely() {}
 
 impl Tree {
     /// The tree of `classes`, which are in the order of their ids and name their parents by index.

@@ -173,12 +173,12 @@ pub(super) fn rrul_measure(view: &View<'_>) -> Sample {
     let (mut means, mut peak) = (Vec::new(), 0.0f64);
     for (probe, group) in PROBES {
         let times = view.added_times(group);
-        sample.value(Rrul::Ping(probe), times.mean);
-        sample.value(Rrul::Peak(probe), times.max);
+        sample.value(Rrul::Ping(probe), times.map(|times| times.mean));
+        sample.value(Rrul::Peak(probe), times.map(|times| times.max));
         sample.curve(Rrul::Ping(probe), view.delay(group));
         sample.distribution(Rrul::Ping(probe), view.added(group));
-        means.push(times.mean);
-        peak = peak.max(times.max);
+        means.extend(times.map(|times| times.mean));
+        peak = times.map_or(peak, |times| peak.max(times.max));
     }
     sample.value(Rrul::MeanPing, mean(&means));
     sample.value(Rrul::GreatestPeak, peak);
@@ -294,7 +294,7 @@ fn a5_measure(view: &View<'_>) -> Sample {
     let at = |q: f64| quantile(&steady, q).unwrap_or(f64::NAN);
     sample.value(Quantity::SteadyLow, at(0.05));
     sample.value(Quantity::SteadyHigh, at(0.95));
-    sample.value(Quantity::P99, view.added_times("call").p99);
+    sample.value(Quantity::P99, view.added_times("call").map(|times| times.p99));
     sample.value(Quantity::Loss, view.loss("call"));
     sample.curve(Quantity::Delay, delay);
     sample
@@ -330,7 +330,7 @@ fn a6_measure(view: &View<'_>) -> Sample {
     for way in Direction::BOTH {
         sample.value(Quantity::Carried(way), view.goodput(&view.bulk(way)));
     }
-    sample.value(Quantity::Latency, view.added_times("probe").mean);
+    sample.value(Quantity::Latency, view.added_times("probe").map(|times| times.mean));
     sample
 }
 

@@ -202,8 +202,8 @@ fn grid(rates: &[u32], rtts: &[u32], loads: &[Load], mtus: &[u16]) -> Vec<Arm> {
 fn grid_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
     let times = Times::of(&view.sojourn(Down));
-    sample.value(Quantity::Delay, times.p50);
-    sample.value(Quantity::P95, times.p95);
+    sample.value(Quantity::Delay, times.map(|times| times.p50));
+    sample.value(Quantity::P95, times.map(|times| times.p95));
     sample.value(Quantity::Utilisation, view.utilisation(Down));
     // Of the transfers: what share of its packets each lost.
     let share = |flow: &&FlowResult| {
@@ -326,8 +326,8 @@ fn dynamic_measure(view: &View<'_>) -> Sample {
     sample.value(Quantity::P75, at(750));
     sample.value(Quantity::P95, at(950));
     let all = Times::of(&view.sojourn(Down));
-    sample.value(Quantity::PacketsMedian, all.p50);
-    sample.value(Quantity::Longest, all.max);
+    sample.value(Quantity::PacketsMedian, all.map(|times| times.p50));
+    sample.value(Quantity::Longest, all.map(|times| times.max));
     for fall in FALLS {
         let at = f64::from(fall);
         sample.value(Quantity::Before(fall), greatest(&within(&delay, at - 5.0, at)));
@@ -428,7 +428,7 @@ fn edge_measure(view: &View<'_>) -> Sample {
     for way in [Down, Up] {
         let (drops, all) = view.drops(way);
         sample.value(Quantity::WayDrops(way), drops as f64 / all.max(1) as f64 * 100.0);
-        sample.value(Quantity::WayDelay(way), Times::of(&view.sojourn(way)).p50);
+        sample.value(Quantity::WayDelay(way), Times::of(&view.sojourn(way)).map(|times| times.p50));
         let n = way as usize;
         let line = &view.results().lines[n];
         sample.value(Quantity::WayMegabytes(way), line.bytes as f64 * 1e-6);

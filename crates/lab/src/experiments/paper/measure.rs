@@ -234,7 +234,7 @@ impl<'a> View<'a> {
     }
 
     /// The figures of [`View::added`], milliseconds.
-    pub fn added_times(&self, name: &str) -> Times {
+    pub fn added_times(&self, name: &str) -> Option<Times> {
         Times::of(&self.added(name))
     }
 

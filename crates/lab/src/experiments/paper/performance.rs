@@ -151,8 +151,8 @@ fn fifty(file: File) -> File {
 fn single_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
     let times = view.added_times("icmp");
-    sample.value(Quantity::Peak, times.max);
-    sample.value(Quantity::Mean, times.mean);
+    sample.value(Quantity::Peak, times.map(|times| times.max));
+    sample.value(Quantity::Mean, times.map(|times| times.mean));
     sample.curve(Quantity::Ping, view.delay("icmp"));
     sample.distribution(Quantity::Ping, view.added("icmp"));
     let (mut gap, mut total) = (0.0f64, 0.0);
@@ -234,7 +234,7 @@ fn fifty_measure(view: &View<'_>) -> Sample {
     sample.value(Quantity::Peak, greatest(&within(&all, 5.0, 65.0)));
     sample.value(Quantity::FirstPeak, greatest(&within(&all, 5.0, 10.0)));
     sample.value(Quantity::LaterPeak, greatest(&within(&all, 10.0, 65.0)));
-    sample.value(Quantity::Typical, view.added_times("ping").p50);
+    sample.value(Quantity::Typical, view.added_times("ping").map(|times| times.p50));
     let down = view.throughput(&view.flows("down"));
     sample.value(Quantity::Carried(Down), view.goodput(&view.flows("down")));
     sample.value(Quantity::Carried(Up), view.goodput(&view.flows("up")));
@@ -363,10 +363,10 @@ fn b10_measure(view: &View<'_>) -> Sample {
         lost = lost.max(view.loss(&name));
     }
     let times = Times::of(&added);
-    sample.value(Quantity::VoiceMean, times.mean);
-    sample.value(Quantity::VoiceP99, times.p99);
-    sample.value(Quantity::VoicePeak, times.max);
-    sample.value(Quantity::VoiceJitter, Times::of(&jitter).mean);
+    sample.value(Quantity::VoiceMean, times.map(|times| times.mean));
+    sample.value(Quantity::VoiceP99, times.map(|times| times.p99));
+    sample.value(Quantity::VoicePeak, times.map(|times| times.max));
+    sample.value(Quantity::VoiceJitter, Times::of(&jitter).map(|times| times.mean));
     sample.value(Quantity::VoiceLoss, lost);
     sample.distribution(Quantity::Voice, added);
     sample

@@ -190,14 +190,15 @@ fn users_measure(view: &View<'_>) -> Sample {
     sample.value(Quantity::Heavy, heavy);
     sample.value(Quantity::Light, light);
     sample.value(Quantity::Gap, heavy / light);
-    let delay_of = |name| Times::of(&view.sojourn_of(name, Up)).mean;
+    let delay_of = |name| Times::of(&view.sojourn_of(name, Up)).map(|times| times.mean);
     sample.value(Quantity::HeavyDelay, delay_of("heavy"));
     sample.value(Quantity::LightDelay, delay_of("light"));
-    let delay = Times::of(&view.sojourn(Up)).mean;
+    let delay = Times::of(&view.sojourn(Up)).map(|times| times.mean);
     sample.value(Quantity::Delay, delay);
     // Little: packets a second times seconds.
     let packets = view.results().lines[Up as usize].packets as f64;
-    sample.value(Quantity::Occupancy, packets / view.window_s() * delay / 1000.0);
+    let in_queue = |delay| packets / view.window_s() * delay / 1000.0;
+    sample.value(Quantity::Occupancy, delay.map(in_queue));
     sample
 }
 

@@ -396,10 +396,7 @@ fn collect(path: &str, value: &serde_json::Value, out: &mut BTreeMap<String, f64
             out.extend(number.as_f64().map(|number| (path.to_string(), number)));
         }
         serde_json::Value::Object(map) => {
-            // Times of nothing are none, and not zero: the best that could be.
-            let is_empty = map.get("n").is_some_and(|n| *n == 0);
-            let known = map.iter().filter(|(key, _)| !is_empty || *key == "n");
-            known.for_each(|(key, value)| collect(&format!("{path}.{key}"), value, out));
+            map.iter().for_each(|(key, value)| collect(&format!("{path}.{key}"), value, out));
         }
         _ => {}
     }

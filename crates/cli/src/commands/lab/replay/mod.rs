@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use miette::miette;
 use simnel_core::qdisc::{self, Config, Device};
-use simnel_core::tc::{slip, units};
+use simnel_core::tc::slip;
 use simnel_core::Rate;
 use simnel_lab::conformance::golden::{self, Link, Recording};
 use simnel_lab::conformance::replay::{
@@ -72,12 +72,9 @@ pub struct Args {
 }
 
 fn rate(word: &str) -> Result<Rate, String> {
-    match units::rate(word) {
-        Ok(rate) if rate.0 > 0 => match slip::of_rate(word) {
-            Some(slip) => Err(format!("`{word}` is {slip}")),
-            None => Ok(rate),
-        },
-        _ => Err("expected a rate such as 20mbit".into()),
+    match slip::rate(word)? {
+        rate if rate.is_unlimited() => Err("a rate above zero is needed".into()),
+        rate => Ok(rate),
     }
 }
 
