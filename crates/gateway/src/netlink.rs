@@ -15,6 +15,9 @@ use crate::sys;
 /// Bytes of a netlink header and netfilter's after it.
 pub(crate) const HEADER: usize = 20;
 
+/// Number of the message that begins a batch; errors that bear it are the whole batch's.
+pub(crate) const BEGIN: u32 = 0;
+
 /// How long the kernel may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -51,6 +54,13 @@ impl Writer {
     pub(crate) fn finish(&mut self) {
         let length = (self.bytes.len() - self.message) as u32;
         self.bytes[self.message..self.message + 4].copy_from_slice(&length.to_ne_bytes());
+    }
+
+    /// Asks for an answer to the message that was begun last.
+    pub(crate) fn ask(&mut self) {
+        let flags = &mut self.bytes[self.message + 6..self.message + 8];
+        let asked = u16::from_ne_bytes([flags[0], flags[1]]) | libc::NLM_F_ACK as u16;
+        flags.copy_from_slice(&asked.to_ne_bytes());
     }
 
     /// Adds an attribute.
@@ -190,7 +200,7 @@ fn system_error(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number.saturating_neg())
 }
 
-/// The kernel's answers to messages that ask for an acknowledgement.
+/// The kernel's answers to messages that ask for an acknowledgement, and errors of others.
 pub(crate) struct Answers {
     sequence: RangeInclusive<u32>,
     /// Messages without an answer.
@@ -214,8 +224,8 @@ impl Answers {
             }
             if self.sequence.contains(&message.seq) {
                 self.outstanding = self.outstanding.saturating_sub(1);
-            } else if error != 0 {
-                // The batch as a whole was refused; nothing else will come.
+            } else if error != 0 && message.seq == BEGIN {
+                // Nothing else will come.
                 self.outstanding = 0;
             }
         }
@@ -240,9 +250,12 @@ impl From<io::Error> for Refusal {
 pub(crate) struct Socket(OwnedFd);
 
 impl Socket {
-    /// Opens the socket; the kernel answers within two seconds or it is an error.
+    /// Opens the socket; the kernel answers within two seconds or it is an error. Errors do not
+    /// repeat what was sent.
     pub(crate) fn open() -> io::Result<Socket> {
-        Ok(Socket(sys::netlink_socket(Some(rustix::net::netlink::NETFILTER), PATIENCE)?))
+        let socket = sys::netlink_socket(Some(rustix::net::netlink::NETFILTER), PATIENCE)?;
+        sys::set_option(&socket, libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, 1i32)?;
+        Ok(Socket(socket))
     }
 
     /// The same for routing, interfaces and traffic control; errors are explained.
@@ -266,16 +279,18 @@ impl Socket {
         self.0
     }
 
-    /// Makes room for what a long batch and the answers to its messages take: otherwise the kernel
-    /// has some 200 KB each way.
-    fn make_room(&self, bytes: usize, messages: usize) -> io::Result<()> {
+    /// Makes room for what a long batch takes, and as many errors as it has messages: otherwise the
+    /// kernel has some 200 KB each way.
+    fn make_room(&self, writer: &Writer) -> io::Result<()> {
         /// Bytes of messages that need no more room.
         const SHORT: usize = 64 * 1024;
         /// Half of the memory that an answer takes: the kernel doubles it.
         const ANSWER: usize = 512;
+        let bytes = writer.bytes().len();
         if bytes <= SHORT {
             return Ok(());
         }
+        let messages = Messages(writer.bytes()).count();
         let sizes =
             [(libc::SO_SNDBUFFORCE, bytes), (libc::SO_RCVBUFFORCE, messages.max(256) * ANSWER)];
         sizes.into_iter().try_for_each(|(option, size)| {
@@ -283,15 +298,15 @@ impl Socket {
         })
     }
 
-    /// Sends `writer`'s messages and waits until each of `sequence` is acknowledged. The first
-    /// error is returned with its sequence number.
+    /// Sends `writer`'s messages and waits until each of `sequence` is acknowledged, as they asked.
+    /// The first error of any message is returned with its sequence number.
     pub(crate) fn transact(
         &self,
         writer: &Writer,
         sequence: RangeInclusive<u32>,
     ) -> Result<(), (u32, io::Error)> {
         let first = *sequence.start();
-        self.make_room(writer.bytes().len(), sequence.clone().count()).map_err(|e| (first, e))?;
+        self.make_room(writer).map_err(|e| (first, e))?;
         sys::send(&self.0, writer.bytes()).map_err(|e| (first, e))?;
         let mut answers = Answers::new(sequence);
         let mut buffer = vec![0; 32 * 1024];
@@ -403,6 +418,29 @@ mod tests {
         answers.take(&[answer(1, 0), answer(1, 0), answer(2, i32::MIN)].concat());
         assert_eq!(answers.outstanding, 0);
         assert_eq!(answers.failure.expect("an error").0, 2);
+    }
+
+    #[test]
+    fn errors_of_messages_that_did_not_ask_are_named_and_the_rest_is_waited_for() {
+        let mut writer = Writer::default();
+        for seq in 1..=3 {
+            writer.begin(0x0a03, 0, seq, 1, 10);
+            writer.finish();
+        }
+        writer.ask();
+        let asks = |message: Message<'_>| i32::from(message.flags) & libc::NLM_F_ACK != 0;
+        assert_eq!(Messages(writer.bytes()).map(asks).collect::<Vec<_>>(), [false, false, true]);
+        let mut answers = Answers::new(3..=3);
+        answers.take(&[answer(1, -2), answer(2, -17)].concat());
+        assert_eq!(answers.outstanding, 1);
+        answers.take(&answer(3, 0));
+        assert_eq!(answers.outstanding, 0);
+        let (seq, error) = answers.failure.expect("an error");
+        assert_eq!((seq, error.raw_os_error()), (1, Some(2)));
+        // The batch as a whole: no message of it will be answered.
+        let mut answers = Answers::new(3..=3);
+        answers.take(&answer(BEGIN, -1));
+        assert_eq!((answers.outstanding, answers.failure.expect("an error").0), (0, BEGIN));
     }
 
     #[test]

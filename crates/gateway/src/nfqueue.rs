@@ -176,8 +176,6 @@ fn tune(fd: OwnedFd) -> Result<OwnedFd, Error> {
     };
     set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER)?;
     set(libc::SOL_NETLINK, libc::NETLINK_NO_ENOBUFS, 1)?;
-    // Error answers need not repeat our message.
-    set(libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, 1)?;
     Ok(fd)
 }
 

@@ -2,8 +2,10 @@
 
 use std::io;
 
+use super::lists::{Key, List, Lists};
 use crate::lanes::Spread;
-use crate::netlink::{Socket, Writer};
+use crate::netlink::{Socket, Writer, BEGIN};
+use crate::rules::forms::{merged, Interval};
 
 const SUBSYSTEM: i32 = libc::NFNL_SUBSYS_NFTABLES << 8;
 /// NFT_TABLE_F_OWNER.
@@ -39,20 +41,21 @@ impl Queues {
 
 /// One nftables transaction. Message `n` has the sequence number `n`, so that errors can be placed.
 pub(super) struct Batch<'a> {
-    writer: Writer,
+    pub(super) writer: Writer,
     sequence: u32,
-    /// NLM_F_ACK, unless nobody will read the answers.
-    pub(super) flags: i32,
+    /// Those that rules refer to.
+    pub(super) lists: Lists,
     family: Family,
-    table: &'a str,
+    pub(super) table: &'a str,
 }
 
 impl<'a> Batch<'a> {
     pub(super) fn new(family: Family, table: &'a str) -> Batch<'a> {
         let mut writer = Writer::default();
-        writer.begin(libc::NFNL_MSG_BATCH_BEGIN, 0, 0, 0, libc::NFNL_SUBSYS_NFTABLES as u16);
+        let subsystem = libc::NFNL_SUBSYS_NFTABLES as u16;
+        writer.begin(libc::NFNL_MSG_BATCH_BEGIN, 0, BEGIN, 0, subsystem);
         writer.finish();
-        Batch { writer, sequence: 0, flags: libc::NLM_F_ACK, family, table }
+        Batch { writer, sequence: 0, lists: Lists::default(), family, table }
     }
 
     pub(super) fn end(mut self) -> Writer {
@@ -62,24 +65,26 @@ impl<'a> Batch<'a> {
         self.writer
     }
 
-    pub(super) fn commit(self, socket: &Socket) -> Result<(), (u32, io::Error)> {
+    pub(super) fn commit(mut self, socket: &Socket) -> Result<(), (u32, io::Error)> {
         let last = self.sequence;
-        socket.transact(&self.end(), 1..=last)
+        self.writer.ask();
+        socket.transact(&self.end(), last..=last)
     }
 
     /// Lets the kernel judge the transaction, which does not end and so changes nothing.
-    pub(super) fn judge(self, socket: &Socket) -> Result<(), (u32, io::Error)> {
-        socket.transact(&self.writer, 1..=self.sequence)
+    pub(super) fn judge(mut self, socket: &Socket) -> Result<(), (u32, io::Error)> {
+        self.writer.ask();
+        socket.transact(&self.writer, self.sequence..=self.sequence)
     }
 
-    fn begin(&mut self, kind: i32, flags: i32) {
+    /// Begins a message. Of errors the kernel tells unasked.
+    pub(super) fn begin(&mut self, kind: i32, flags: i32) {
         self.sequence += 1;
-        let (kind, flags) = (SUBSYSTEM | kind, flags | self.flags);
         let family = match self.family {
             Family::Routed => libc::NFPROTO_INET,
             Family::Bridged => libc::NFPROTO_BRIDGE,
         };
-        self.writer.begin(kind, flags, self.sequence, family as u8, 0);
+        self.writer.begin(SUBSYSTEM | kind, flags, self.sequence, family as u8, 0);
     }
 
     pub(super) fn table(&mut self) {
@@ -122,19 +127,23 @@ impl<'a> Batch<'a> {
         self.writer.finish();
     }
 
-    /// A set whose elements rules add; one that is there stays as it is. `key` is its type, as nft
-    /// calls it, and its length.
-    pub(super) fn set(&mut self, name: &str, key: (i32, i32), flags: i32, ms: u64, size: i32) {
+    /// Begins a set.
+    pub(super) fn begin_set(&mut self, name: &str, key: Key, flags: i32) {
         self.begin(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE);
         self.writer.string(1, self.table);
         self.writer.string(2, name);
         self.writer.number(3, flags);
-        self.writer.number(4, key.0);
-        self.writer.number(5, key.1);
+        self.writer.number(4, key.kind);
+        self.writer.number(5, key.length as i32);
+        self.writer.number(10, self.sequence as i32);
+    }
+
+    /// A set whose elements rules add; one that is there stays as it is.
+    pub(super) fn set(&mut self, name: &str, key: Key, flags: i32, ms: u64, size: i32) {
+        self.begin_set(name, key, flags);
         let open = self.writer.start(9);
         self.writer.number(1, size);
         self.writer.end(open);
-        self.writer.number(10, self.sequence as i32);
         self.writer.attribute(11, &ms.to_be_bytes());
         self.writer.finish();
     }
@@ -174,12 +183,14 @@ impl<'a> Batch<'a> {
         comment: &str,
         expressions: impl FnOnce(&mut Expressions<'_>),
     ) {
+        let mut rule = Expressions { writer: Writer::default(), lists: &mut self.lists };
+        expressions(&mut rule);
+        let rule = rule.writer;
+        self.make_lists();
         self.begin(libc::NFT_MSG_NEWRULE, libc::NLM_F_CREATE | libc::NLM_F_APPEND);
         self.writer.string(1, self.table);
         self.writer.string(2, chain);
-        let open = self.writer.start(4);
-        expressions(&mut Expressions(&mut self.writer));
-        self.writer.end(open);
+        self.writer.attribute(4 | libc::NLA_F_NESTED, rule.bytes());
         if !comment.is_empty() {
             // nft's own form: a type (0, a comment), a length, a string with its final zero.
             let mut bytes = vec![0, comment.len() as u8 + 1];
@@ -193,16 +204,19 @@ impl<'a> Batch<'a> {
 
 /// The expressions of one rule, their attributes by their numbers in linux/netfilter/nf_tables.h.
 /// All work on register 1, NFT_REG_1.
-pub(super) struct Expressions<'a>(&'a mut Writer);
+pub(super) struct Expressions<'a> {
+    writer: Writer,
+    lists: &'a mut Lists,
+}
 
 impl Expressions<'_> {
     fn expression(&mut self, name: &str, data: impl FnOnce(&mut Writer)) {
-        let element = self.0.start(1); // NFTA_LIST_ELEM
-        self.0.string(1, name);
-        let open = self.0.start(2);
-        data(self.0);
-        self.0.end(open);
-        self.0.end(element);
+        let element = self.writer.start(1); // NFTA_LIST_ELEM
+        self.writer.string(1, name);
+        let open = self.writer.start(2);
+        data(&mut self.writer);
+        self.writer.end(open);
+        self.writer.end(element);
     }
 
     pub(super) fn meta(&mut self, key: i32) {
@@ -256,14 +270,16 @@ impl Expressions<'_> {
         self.compare(libc::NFT_CMP_NEQ, &[0; 4]);
     }
 
-    pub(super) fn mark_is(&mut self, bits: u32, value: u32) {
+    /// Goes on if the mark's `bits` are one of `values`.
+    pub(super) fn mark_is(&mut self, bits: u32, values: &[u32]) {
         self.meta(libc::NFT_META_MARK);
         self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
-        self.compare(libc::NFT_CMP_EQ, &value.to_ne_bytes());
+        let value = |value: &u32| u32::from_be_bytes(value.to_ne_bytes()).into();
+        self.one_of(Key::MARK, values.iter().map(value));
     }
 
     pub(super) fn mark_lacks(&mut self, bits: u32) {
-        self.mark_is(bits, 0);
+        self.mark_is(bits, &[0]);
     }
 
     pub(super) fn clear_mark(&mut self, bits: u32) {
@@ -333,6 +349,29 @@ impl Expressions<'_> {
         });
     }
 
+    /// Goes on if what was loaded is one of `values`.
+    pub(super) fn one_of(&mut self, key: Key, values: impl IntoIterator<Item = u128>) {
+        self.within(key, &merged(values.into_iter().map(|value| (value, value))));
+    }
+
+    /// Goes on if what was loaded is in one of `intervals`, which neither overlap nor touch.
+    pub(super) fn within(&mut self, key: Key, intervals: &[Interval]) {
+        match *intervals {
+            [(first, last)] if first == last => {
+                self.compare(libc::NFT_CMP_EQ, &key.bytes(first));
+            }
+            [(first, last)] => {
+                self.compare(libc::NFT_CMP_GTE, &key.bytes(first));
+                self.compare(libc::NFT_CMP_LTE, &key.bytes(last));
+            }
+            _ => {
+                let list = List { key, intervals: intervals.to_vec() };
+                let name = self.lists.name(list);
+                self.lookup(&name);
+            }
+        }
+    }
+
     /// Goes on if what was loaded is in `set`.
     pub(super) fn lookup(&mut self, set: &str) {
         self.expression("lookup", |w| {
@@ -351,8 +390,8 @@ impl Expressions<'_> {
         });
     }
 
-    /// Goes on if the socket's control group, or one above it, at `level` has this number.
-    pub(super) fn cgroup(&mut self, level: u8, id: u64) {
+    /// Goes on if the socket's control group, or one above it, at `level` has one of these numbers.
+    pub(super) fn cgroup(&mut self, level: u8, ids: &[u64]) {
         /// NFT_SOCKET_CGROUPV2.
         const CGROUP: i32 = 3;
         self.expression("socket", |w| {
@@ -360,7 +399,8 @@ impl Expressions<'_> {
             w.number(2, 1);
             w.number(3, level.into());
         });
-        self.compare(libc::NFT_CMP_EQ, &id.to_ne_bytes());
+        let value = |id: &u64| u64::from_be_bytes(id.to_ne_bytes()).into();
+        self.one_of(Key::CGROUP, ids.iter().map(value));
     }
 
     /// Writes the packet's priority.

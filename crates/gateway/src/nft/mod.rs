@@ -30,6 +30,7 @@
 
 mod batch;
 mod chains;
+mod lists;
 mod others;
 
 use std::collections::BTreeMap;
@@ -138,12 +139,9 @@ impl Wanted {
         both.filter_map(|((queue, place), plan)| Some((queue?, place, plan)))
     }
 
-    /// Hardware addresses whose hosts' addresses rules need.
-    fn macs(&self) -> Vec<Mac> {
-        let mut macs: Vec<Mac> = self.rules.plans.iter().flat_map(Plan::macs).collect();
-        macs.sort_unstable();
-        macs.dedup();
-        macs
+    /// Lists of hardware addresses whose hosts' addresses rules need.
+    fn macs(&self) -> Vec<Vec<Mac>> {
+        distinct(self.rules.plans.iter().flat_map(Plan::macs))
     }
 
     /// True if packets of the machine's own programs are told apart as they leave.
@@ -151,14 +149,19 @@ impl Wanted {
         self.upload.is_some() && !self.rules.cgroups.is_empty()
     }
 
-    /// Host names whose addresses rules need.
-    fn hosts(&self) -> Vec<HostName> {
-        let mut hosts: Vec<HostName> =
-            self.rules.plans.iter().flat_map(Plan::hosts).cloned().collect();
-        hosts.sort_unstable();
-        hosts.dedup();
-        hosts
+    /// Lists of host names whose addresses rules need.
+    fn hosts(&self) -> Vec<Vec<HostName>> {
+        distinct(self.rules.plans.iter().flat_map(Plan::hosts))
     }
+}
+
+/// Each of `lists` once, whatever the order of its items.
+fn distinct<'a, T: Clone + Ord + 'a>(lists: impl Iterator<Item = &'a [T]>) -> Vec<Vec<T>> {
+    let mut all: Vec<Vec<T>> = lists.map(<[T]>::to_vec).collect();
+    all.iter_mut().for_each(|list| list.sort_unstable());
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Our table in the kernel, as long as this value lives.
@@ -169,6 +172,8 @@ pub(crate) struct Table {
     kernel: Kernel,
     /// Chains whose rules queue.
     queue_chains: Vec<&'static str>,
+    /// Lists of its rules.
+    lists: usize,
 }
 
 /// Name of the table of `interface`. Bytes that nftables' own language cannot spell become `_` and
@@ -203,7 +208,8 @@ impl Table {
                 batch.chain(place.act_chain, place.hook, place.priority + 1);
             }
             fill(&mut batch, &wanted, kernel);
-            batch.commit(&socket)
+            let lists = batch.lists.count();
+            batch.commit(&socket).map(|()| lists)
         };
         let result = loop {
             let result = attempt(kernel);
@@ -218,10 +224,10 @@ impl Table {
             }
         };
         match result {
-            Ok(()) => {
+            Ok(lists) => {
                 let queue_chains =
                     wanted.directions().map(|(_, place, _)| place.queue_chain).collect();
-                Ok(Table { socket, name, wanted, kernel, queue_chains })
+                Ok(Table { socket, name, wanted, kernel, queue_chains, lists })
             }
             Err((sequence, error)) => {
                 Err(explain(sequence, error, wanted.family, &wanted.interface, &name))
@@ -250,9 +256,11 @@ impl Table {
             batch.flush_chain(ASK_CHAIN);
             batch.flush_chain(ANSWER_CHAIN);
         }
+        batch.remove_lists(self.lists);
         fill(&mut batch, &wanted, self.kernel);
+        let lists = batch.lists.count();
         batch.commit(&self.socket).map_err(|(_, e)| Error::system("setting the rules", e))?;
-        self.wanted = wanted;
+        (self.wanted, self.lists) = (wanted, lists);
         Ok(())
     }
 
@@ -262,16 +270,18 @@ impl Table {
         if known.is_empty() {
             return Ok(());
         }
-        for host in self.wanted.hosts() {
-            let known: Vec<&Known> = known.iter().filter(|known| known.host == host).collect();
+        for hosts in self.wanted.hosts() {
+            let known: Vec<&Known> =
+                known.iter().filter(|known| hosts.contains(&known.host)).collect();
             if known.is_empty() {
                 continue;
             }
             let mut batch = Batch::new(self.wanted.family, &self.name);
-            chains::keep(&mut batch, &host, &known);
-            batch
-                .commit(&self.socket)
-                .map_err(|(_, e)| Error::system(format!("keeping addresses of {host}"), e))?;
+            chains::keep(&mut batch, &hosts, &known);
+            batch.commit(&self.socket).map_err(|(_, e)| {
+                let names: Vec<String> = hosts.iter().map(HostName::to_string).collect();
+                Error::system(format!("keeping addresses of {}", names.join(", ")), e)
+            })?;
         }
         Ok(())
     }
@@ -293,19 +303,18 @@ impl Table {
         if self.queue_chains.is_empty() {
             return Ok(());
         }
-        let result = self.stop_batch(libc::NLM_F_ACK).commit(&self.socket);
+        let result = self.stop_batch().commit(&self.socket);
         self.queue_chains.clear();
         result.map_err(|(_, e)| Error::system("removing the queue rules", e))
     }
 
     /// Messages that do the same when somebody else sends them on [`Table::socket`].
     pub(crate) fn stop_messages(&self) -> Vec<u8> {
-        self.stop_batch(0).end().bytes().to_vec()
+        self.stop_batch().end().bytes().to_vec()
     }
 
-    fn stop_batch(&self, flags: i32) -> Batch<'_> {
+    fn stop_batch(&self) -> Batch<'_> {
         let mut batch = Batch::new(self.wanted.family, &self.name);
-        batch.flags = flags;
         self.queue_chains.iter().for_each(|chain| batch.flush_chain(chain));
         batch
     }
@@ -351,7 +360,7 @@ pub(crate) fn judge_logging() -> io::Result<()> {
 
 /// The same for rules that know control groups.
 pub(crate) fn judge_cgroups() -> io::Result<()> {
-    judge(|rule| rule.cgroup(1, 1))
+    judge(|rule| rule.cgroup(1, &[1]))
 }
 
 fn judge(expressions: impl FnOnce(&mut batch::Expressions<'_>)) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::fmt;
 const LONGEST: usize = 200;
 
 /// A host name, and all names below it. In lower case, without a final dot.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(String);
 
 impl HostName {

@@ -121,9 +121,28 @@ pub struct Prefix {
     pub length: u8,
 }
 
+impl Prefix {
+    /// Its addresses, as numbers.
+    fn interval(&self) -> forms::Interval {
+        let (first, bits) = match self.address {
+            IpAddr::V4(address) => (u32::from(address).into(), 32),
+            IpAddr::V6(address) => (u128::from(address), 128),
+        };
+        // A shift by all bits would be none.
+        let others = 1u128.checked_shl(bits - u32::from(self.length)).unwrap_or(0);
+        (first, first | others.wrapping_sub(1))
+    }
+}
+
 /// An Ethernet address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    pub(crate) fn number(&self) -> u128 {
+        self.0.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+    }
+}
 
 /// A rule as it runs.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -157,14 +176,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Hardware addresses whose hosts' addresses are to be learnt.
-    pub(crate) fn macs(&self) -> impl Iterator<Item = Mac> + '_ {
-        self.steps.iter().flat_map(|step| step.traffic.macs.iter().copied())
+    /// Lists of hardware addresses whose hosts' addresses are to be learnt.
+    pub(crate) fn macs(&self) -> impl Iterator<Item = &[Mac]> {
+        self.steps.iter().map(|step| &*step.traffic.macs).filter(|macs| !macs.is_empty())
     }
 
-    /// Names whose addresses are to be learnt.
-    pub(crate) fn hosts(&self) -> impl Iterator<Item = &HostName> {
-        self.steps.iter().flat_map(|step| &step.traffic.hosts)
+    /// Lists of names whose addresses are to be learnt.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &[HostName]> {
+        self.steps.iter().map(|step| &*step.traffic.hosts).filter(|hosts| !hosts.is_empty())
     }
 
     /// Priorities that are written into packets.

@@ -82,6 +82,7 @@ pub const ALONE: &[Case] = &[
     ("rules_choose_tiers", rules::rules_choose_tiers),
     ("rules_choose_classes", rules::rules_choose_classes),
     ("rules_with_long_lists_are_laid", rules::rules_with_long_lists_are_laid),
+    ("lists_fit_what_their_items_do", rules::lists_fit_what_their_items_do),
     ("rules_know_control_groups", cgroups::rules_know_control_groups),
     ("rules_follow_host_names", names::rules_follow_host_names),
     ("shares_have_floors_and_caps", rules::shares_have_floors_and_caps),

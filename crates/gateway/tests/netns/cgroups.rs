@@ -78,11 +78,12 @@ pub fn rules_know_control_groups() {
     let name = format!("simnel-{}", std::process::id());
     let slice = Group::make(root.join(&name));
     let inner = Group::make(slice.0.join("inner"));
+    let other = Group::make(slice.0.join("other"));
     let mut world = World::new();
     std::env::set_var("GW_CGROUPS", "1");
     // The first that fits decides, also where a group is within another.
     let rules = format!(
-        "[[rule]]\ncgroup = \"{name}/inner\"\nport = 7002\npass = true\n\
+        "[[rule]]\ncgroups = [\"{name}/other\", \"{name}/inner\"]\nport = 7002\npass = true\n\
          [[rule]]\ncgroup = \"{name}\"\ntier = \"voice\"\n\
          [[rule]]\ncgroup = \"{name}/later\"\ntier = \"video\"\n\
          [[rule]]\nport = 7009\ntier = \"bulk\"\n"
@@ -128,7 +129,7 @@ pub fn rules_know_control_groups() {
     }
     world.stop();
     std::env::remove_var("GW_CGROUPS");
-    drop((inner, slice));
+    drop((other, inner, slice));
 }
 
 /// True if the table knows the group's number. `nft` cannot spell it where the group is not

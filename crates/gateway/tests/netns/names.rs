@@ -140,6 +140,13 @@ pub fn rules_follow_host_names() {
     let told = world.client("wan0").rules().unwrap().remove(0);
     assert_eq!((told.traffic.as_str(), told.addresses), ("host example.org", Some(2)));
 
+    // A list with the name has its addresses at once; of one address by either name.
+    let listed = rules.replace("\"example.org\"", "[\"cdn.example\", \"example.org\"]");
+    reload(&world, words, &listed, "host cdn.example,example.org");
+    assert_eq!([in_voice(&world, V4), in_voice(&world, V6)], [[EACH; 2]; 2]);
+    ask(&world, 7);
+    assert_eq!(in_voice(&world, V4), [EACH; 2]);
+
     // Other rules leave what was learnt; also those that come with hours later.
     let others = format!("[[rule]]\nport = 7009\ntier = \"bulk\"\n{rules}");
     reload(&world, words, &others, "port 7009");

@@ -1,6 +1,7 @@
 //! Rules of the configuration file: what they do to packets, and that they go when the daemon does.
 
-use std::net::UdpSocket;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -82,31 +83,109 @@ fn mac_of_client(world: &World) -> String {
     words.nth(1).unwrap().to_owned()
 }
 
-/// Rules with long lists, more bytes than a socket sends unasked, are laid in one piece, at the
-/// start and by a reload. Not the longest: their transaction holds its core for 0.2 s where the
-/// kernel is not preempted.
+/// As many rules as there may be, with lists as long as they may be, are laid in one piece, at the
+/// start and by a reload, and are told of.
 pub fn rules_with_long_lists_are_laid() {
+    const LAST: usize = 63;
     let mut world = World::new();
-    let rules = |last: u16| {
-        let rule = |number: u16| {
-            let ports: Vec<String> = (0..32).map(|n| (number * 100 + n).to_string()).collect();
-            let ports = ports.join(",");
-            let hosts = "\"10.77.1.0/24\",\"10.78.0.0/16\"";
-            format!("[[rule]]\nports = [{ports}]\naddress = [{hosts}]\ntier = \"bulk\"\n")
+    let rules = |first: u16| {
+        let rule = |number: usize| {
+            let ports: Vec<String> =
+                (0..32).map(|n| 1_000 + number * 90 + 2 * n).map(|n| n.to_string()).collect();
+            let mut hosts = vec![String::from("10.77.1.0/24"), String::from("fd77:1::/64")];
+            hosts
+                .extend((0..15).flat_map(|n| [format!("10.{n}.0.0/17"), format!("fd{n:02}::/16")]));
+            let (ports, hosts) = (ports.join(","), hosts.join("\",\""));
+            format!("[[rule]]\nports = [{ports}]\naddress = [\"{hosts}\"]\ntier = \"bulk\"\n")
         };
-        let all: String = (1..=2).map(rule).collect();
-        format!("[[rule]]\nport = {last}\ntier = \"video\"\n{all}")
+        let all: String = (1..=LAST).map(rule).collect();
+        format!("[[rule]]\nport = {first}\ntier = \"video\"\n{all}")
     };
     let words = "qdisc = \"cake diffserv4\"";
-    start(&mut world, words, &rules(7001));
-    for (last, port, number) in [(7001, 231, 2), (7002, 7002, 0)] {
-        if last == 7002 {
-            reload(&world, words, &rules(last), "port 7002");
+    start(&mut world, words, &rules(7_001));
+    let last = 1_000 + LAST as u16 * 90 + 62;
+    for (first, port, number, server) in [
+        (7_001, last, LAST, "10.77.2.2"),
+        (7_001, last, LAST, "fd77:2::2"),
+        (7_002, 7_002, 0, "10.77.2.2"),
+        (7_002, last, LAST, "10.77.2.2"),
+    ] {
+        if world.client("wan0").rules().unwrap()[0].traffic != format!("port {first}") {
+            reload(&world, words, &rules(first), &format!("port {first}"));
         }
-        exchange(&world, "10.77.2.2", port, 0);
-        let rule = world.client("wan0").rules().unwrap().swap_remove(number);
-        let packets = [&rule.upload, &rule.download].map(|c| c.as_ref().map(|c| c.packets));
-        assert_eq!(packets, [Some(EACH); 2], "port {port}");
+        let before = counted(&world);
+        exchange(&world, server, port, 0);
+        let after = counted(&world);
+        assert_eq!(after.len(), LAST + 1);
+        for (at, (before, after)) in before.iter().zip(&after).enumerate() {
+            let expected = if at == number { EACH } else { 0 };
+            let packets = [0, 1].map(|direction| after[direction] - before[direction]);
+            assert_eq!(packets, [expected; 2], "port {port}, rule {}", at + 1);
+        }
+    }
+    world.stop();
+}
+
+/// Packets of each rule, of upload and download.
+fn counted(world: &World) -> Vec<[u64; 2]> {
+    let rules = world.client("wan0").rules().unwrap();
+    rules.iter().map(|rule| [rule.upload, rule.download].map(|c| c.unwrap().packets)).collect()
+}
+
+/// Connects to a port of the server and resets that: behind the reset comes nothing.
+fn connect(world: &World, server: &str, port: u16) {
+    let listener = world.within("s", || TcpListener::bind(address(server, port)).unwrap());
+    let client = world.within("c", || TcpStream::connect(address(server, port)).unwrap());
+    let (mut accepted, _) = listener.accept().unwrap();
+    rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
+    drop(client);
+    accepted.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let end = accepted.read(&mut [0; 8]).unwrap_err();
+    assert_eq!(end.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+/// A list fits what one of its items does: with ranges and prefixes that overlap, touch and come
+/// twice, of both IP versions and for UDP and TCP.
+pub fn lists_fit_what_their_items_do() {
+    let mut world = World::new();
+    let mac = mac_of_client(&world);
+    let rules = format!(
+        "[[rule]]\nports = [\"7001-7004\", \"7003-7006\", 7007, 7010, 7010, \"7012-7013\"]\n\
+         address = [\"10.77.1.0/30\", \"10.77.1.2\", \"10.77.1.4/30\", \"10.9.0.0/16\", \
+         \"fd77:1::/126\", \"fd77:1::2\", \"fd99::/16\"]\ntier = \"voice\"\n\
+         [[rule]]\naddress = [\"10.77.1.3\", \"10.77.1.0/31\", \"fd77:1::3\"]\npass = true\n\
+         [[rule]]\nprotocol = \"udp\"\nport = 7008\ndscp = [\"CS1\", \"AF41\", \"EF\"]\n\
+         tier = \"video\"\n\
+         [[rule]]\nmac = [\"02:00:5e:10:00:01\", \"{mac}\"]\nports = [7009, 7011, 7014]\n\
+         tier = \"bulk\"\n\
+         [[rule]]\nmac = [\"02:00:5e:10:00:01\", \"02:00:5e:10:00:03\"]\npass = true\n"
+    );
+    start(&mut world, "qdisc = \"cake diffserv4\"", &rules);
+    let ruled = |port: u16, is_marked: bool, is_udp: bool| match port {
+        7_001..=7_007 | 7_010 | 7_012 | 7_013 => Some(0),
+        7_008 if is_marked && is_udp => Some(2),
+        7_009 | 7_011 | 7_014 => Some(3),
+        _ => None,
+    };
+    let mut before = counted(&world);
+    let mut check = |what: &str, least: u64, most: u64, rule: Option<usize>| {
+        let after = counted(&world);
+        for (at, (before, after)) in before.iter().zip(&after).enumerate() {
+            let expected = if rule == Some(at) { least..=most } else { 0..=0 };
+            let packets = [0, 1].map(|direction| after[direction] - before[direction]);
+            assert!(packets.iter().all(|p| expected.contains(p)), "{what}: {packets:?} by {at}");
+        }
+        before = after;
+    };
+    for server in ["10.77.2.2", "fd77:2::2"] {
+        for port in 7_000..=7_015 {
+            for code in [AF41, 0] {
+                exchange(&world, server, port, code << 2);
+                check(&format!("{server} {port} {code}"), EACH, EACH, ruled(port, code > 0, true));
+            }
+            connect(&world, server, port);
+            check(&format!("{server} {port} by TCP"), 1, 20, ruled(port, false, false));
+        }
     }
     world.stop();
 }

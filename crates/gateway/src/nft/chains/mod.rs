@@ -18,20 +18,22 @@
 //! Which program sends a packet is known where the machine's own packets leave, and nowhere behind
 //! that. What arrives for one is known by its socket.
 //!
-//! nftables has no "or" within a rule: each combination of list items, ends and protocols is a form
-//! of its own. All forms of a rule bear its number as their comment, and what they count is summed.
+//! All forms of a rule bear its number as their comment, and what they count is summed. Several
+//! hosts or names of one rule share a set, so that a packet is looked up once.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::IpAddr;
 
 use super::batch::{Batch, Expressions};
+use super::lists::Key;
 use crate::direction::Direction;
 use crate::names::{self, Known};
 use crate::netlink::{text, Attributes, Message, Socket, Writer};
 use crate::rules::cgroup::Found;
-use crate::rules::forms::{End, Family, Form, Who};
-use crate::rules::{Cgroup, Counted, HostName, Mac, Plan, Write};
+use crate::rules::forms::{merged, End, Family, Form};
+use crate::rules::{Cgroup, Counted, HostName, Mac, Plan, Traffic, Write};
 
 /// Most addresses of one hardware address: a host changes its IPv6 address daily.
 const ADDRESSES: i32 = 64;
@@ -51,24 +53,32 @@ const COMMENT: &str = "rule ";
 /// Programs whose packets a rule fits.
 enum Owner {
     Anybody,
-    /// By the number of their group in the mark.
-    Marked(u8),
-    /// By level and number of the socket's group.
-    Socket(u8, u64),
+    /// By the numbers of their groups in the mark.
+    Marked(Vec<u32>),
+    /// By level and numbers of the socket's group.
+    Socket(u8, Vec<u64>),
 }
 
-/// Owners that a form with the control group `wanted` may have.
-fn owners(wanted: Option<&Cgroup>, direction: Direction, cgroups: &[Found]) -> Vec<Owner> {
-    let Some(wanted) = wanted else { return vec![Owner::Anybody] };
-    let numbered = (1..).zip(cgroups);
-    let owner = |(number, found): (u8, &Found)| match direction {
-        Direction::Upload => wanted.covers(&found.cgroup).then_some(Owner::Marked(number)),
-        Direction::Download if *wanted == found.cgroup => {
-            Some(Owner::Socket(wanted.level(), found.id?))
+/// Owners that a form with the control groups `wanted` may have.
+fn owners(wanted: &[Cgroup], direction: Direction, cgroups: &[Found]) -> Vec<Owner> {
+    if wanted.is_empty() {
+        return vec![Owner::Anybody];
+    }
+    match direction {
+        Direction::Upload => {
+            let covers = |found: &Found| wanted.iter().any(|one| one.covers(&found.cgroup));
+            let numbered = (1..).zip(cgroups).filter(|(_, found)| covers(found));
+            vec![Owner::Marked(numbered.map(|(number, _)| number).collect())]
         }
-        Direction::Download => None,
-    };
-    numbered.filter_map(owner).collect()
+        Direction::Download => {
+            let mut levels: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
+            for found in cgroups.iter().filter(|found| wanted.contains(&found.cgroup)) {
+                levels.entry(found.cgroup.level()).or_default().extend(found.id);
+            }
+            levels.retain(|_, ids| !ids.is_empty());
+            levels.into_iter().map(|(level, ids)| Owner::Socket(level, ids)).collect()
+        }
+    }
 }
 
 /// Fills the chain that marks packets of this machine's programs with the numbers of `cgroups`.
@@ -88,7 +98,7 @@ pub(super) fn mark_own(
         let Some(id) = found.id else { continue };
         batch.rule(chain, |rule| {
             rule.interface(libc::NFT_META_OIFNAME, interface);
-            rule.cgroup(found.cgroup.level(), id);
+            rule.cgroup(found.cgroup.level(), &[id]);
             rule.write_mark(tiers, number << tiers.trailing_zeros());
             rule.verdict(libc::NFT_RETURN, None);
         });
@@ -107,21 +117,21 @@ pub(super) fn write(
     // Numbers of groups are no tiers.
     let is_numbered = direction == Direction::Upload && !cgroups.is_empty();
     for step in &plan.steps {
-        let forms = step.traffic.combinations(direction);
-        let owned = forms.iter().flat_map(|form| {
-            owners(form.cgroup, direction, cgroups).into_iter().map(move |owner| (form, owner))
-        });
-        for (form, owner) in owned {
+        let forms = step.traffic.forms();
+        let owners = owners(&step.traffic.cgroups, direction, cgroups);
+        for (owner, form) in owners.iter().flat_map(|owner| forms.iter().map(move |f| (owner, f))) {
             let comment = format!("{COMMENT}{}", step.number);
             batch.rule_called(chain, &comment, |rule| {
                 match owner {
                     Owner::Anybody => {}
-                    Owner::Marked(number) => {
-                        rule.mark_is(tiers, u32::from(number) << tiers.trailing_zeros());
+                    Owner::Marked(numbers) => {
+                        let shift = tiers.trailing_zeros();
+                        let marks: Vec<u32> = numbers.iter().map(|n| n << shift).collect();
+                        rule.mark_is(tiers, &marks);
                     }
-                    Owner::Socket(level, id) => rule.cgroup(level, id),
+                    Owner::Socket(level, ids) => rule.cgroup(*level, ids),
                 }
-                fit(form, rule);
+                fit(&step.traffic, *form, direction, rule);
                 rule.counter();
                 if is_numbered {
                     rule.clear_mark(tiers);
@@ -145,109 +155,124 @@ pub(super) fn write(
     }
 }
 
-/// Appends what a packet of `form` must fit.
-fn fit(form: &Form<'_>, rule: &mut Expressions<'_>) {
+/// Appends what a packet of a form must fit.
+fn fit(traffic: &Traffic, form: Form, direction: Direction, rule: &mut Expressions<'_>) {
     const NETWORK: i32 = libc::NFT_PAYLOAD_NETWORK_HEADER;
     const TRANSPORT: i32 = libc::NFT_PAYLOAD_TRANSPORT_HEADER;
     if let Some(family) = form.family {
         rule.meta(libc::NFT_META_NFPROTO);
         rule.compare(libc::NFT_CMP_EQ, &[family.number() as u8]);
     }
-    match (form.who, form.family) {
-        (Who::Prefix(prefix, end), Some(family)) => {
-            let (at, length) = family.address(end);
-            let bytes = match prefix.address {
-                IpAddr::V4(address) => address.octets().to_vec(),
-                IpAddr::V6(address) => address.octets().to_vec(),
-            };
-            rule.payload(NETWORK, at, length);
-            rule.bitwise(&mask(prefix.length, bytes.len()), &vec![0; bytes.len()]);
-            rule.compare(libc::NFT_CMP_EQ, &bytes);
-        }
-        (Who::Learnt(mac, end), Some(family)) => {
-            let (at, length) = family.address(end);
-            rule.payload(NETWORK, at, length);
-            rule.lookup(&set_name(mac, family));
-        }
-        _ => {}
-    }
-    if let (Some((host, end)), Some(family)) = (form.host, form.family) {
+    if let (Some(family), Some(end)) = (form.family, form.address) {
         let (at, length) = family.address(end);
-        let set = host_set(host, family);
         rule.payload(NETWORK, at, length);
-        rule.lookup(&set);
-        rule.add_to_set(&set, HOST_KEPT_MS);
+        rule.within(address_key(family), &traffic.prefixes(family));
     }
-    if let (Some(dscp), Some(family)) = (form.dscp, form.family) {
+    let protocols = traffic.protocols();
+    if !protocols.is_empty() {
+        rule.meta(libc::NFT_META_L4PROTO);
+        rule.one_of(Key::PROTOCOL, protocols.into_iter().map(|number| number as u128));
+    }
+    if let Some(end) = form.port {
+        rule.payload(TRANSPORT, if end == End::Source { 0 } else { 2 }, 2);
+        let ports = traffic.ports.iter().map(|&(first, last)| (first.into(), last.into()));
+        rule.within(Key::PORT, &merged(ports));
+    }
+    let Some(family) = form.family else { return };
+    if !traffic.dscps.is_empty() {
         let (mask, shift) = match family {
             Family::V4 => (0x00fc_u16, 2),
             Family::V6 => (0x0fc0, 6),
         };
         rule.payload(NETWORK, 0, 2);
         rule.bitwise(&mask.to_be_bytes(), &[0; 2]);
-        rule.compare(libc::NFT_CMP_EQ, &(u16::from(dscp) << shift).to_be_bytes());
+        rule.one_of(Key::DSCP, traffic.dscps.iter().map(|code| u128::from(*code) << shift));
     }
-    if let Some(protocol) = form.protocol {
-        rule.meta(libc::NFT_META_L4PROTO);
-        rule.compare(libc::NFT_CMP_EQ, &[protocol]);
+    if !traffic.macs.is_empty() {
+        let (at, length) = family.address(End::home(direction));
+        rule.payload(NETWORK, at, length);
+        rule.lookup(&mac_set(&traffic.macs, family));
     }
-    if let Some(((first, last), end)) = form.port {
-        rule.payload(TRANSPORT, if end == End::Source { 0 } else { 2 }, 2);
-        rule.compare(libc::NFT_CMP_GTE, &first.to_be_bytes());
-        rule.compare(libc::NFT_CMP_LTE, &last.to_be_bytes());
+    // At last: only what fits in all else keeps an address.
+    if !traffic.hosts.is_empty() {
+        let (at, length) = family.address(End::far(direction));
+        let set = host_set(&traffic.hosts, family);
+        rule.payload(NETWORK, at, length);
+        rule.lookup(&set);
+        rule.add_to_set(&set, HOST_KEPT_MS);
     }
 }
 
-/// `length` leading ones in so many bytes.
-fn mask(length: u8, bytes: usize) -> Vec<u8> {
-    let ones = |byte: usize| usize::from(length).saturating_sub(8 * byte).min(8);
-    (0..bytes).map(|byte| !(0xff_u16 >> ones(byte)) as u8).collect()
+/// Addresses of an IP version.
+fn address_key(family: Family) -> Key {
+    match family {
+        Family::V4 => Key::V4,
+        Family::V6 => Key::V6,
+    }
 }
 
-/// The set of addresses of `mac`.
-fn set_name(mac: Mac, family: Family) -> String {
-    let digits: String = mac.0.iter().map(|byte| format!("{byte:02x}")).collect();
+/// Name of the set of addresses of `items`, whatever their order.
+fn set_name<T: Clone + Ord + Hash>(
+    what: &str,
+    items: &[T],
+    name: impl Fn(&T) -> String,
+    family: Family,
+) -> String {
     let family = if family == Family::V4 { "v4" } else { "v6" };
-    format!("mac_{digits}_{family}")
+    if let [item] = items {
+        return format!("{what}_{}_{family}", name(item));
+    }
+    let mut items = items.to_vec();
+    items.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    items.hash(&mut hasher);
+    format!("{what}s_{:016x}_{family}", hasher.finish())
 }
 
-/// The set of addresses of `host`.
-fn host_set(host: &HostName, family: Family) -> String {
-    let family = if family == Family::V4 { "v4" } else { "v6" };
-    format!("host_{host}_{family}")
+/// The set of addresses of `macs`.
+fn mac_set(macs: &[Mac], family: Family) -> String {
+    let digits = |mac: &Mac| mac.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    set_name("mac", macs, digits, family)
 }
 
-/// A set of addresses to which rules add, unless it is there already.
-fn address_set(batch: &mut Batch<'_>, name: &str, family: Family, ms: u64, size: i32) {
-    // Types as nft knows them: ipv4_addr and ipv6_addr.
-    let kind = if family == Family::V4 { 7 } else { 8 };
-    let (_, length) = family.address(End::Source);
-    batch.set(name, (kind, length), LEARNT, ms, size);
+/// The set of addresses of `hosts`.
+fn host_set(hosts: &[HostName], family: Family) -> String {
+    set_name("host", hosts, HostName::to_string, family)
 }
 
-/// Makes the sets of `hosts`, where they are not there yet.
-pub(super) fn host_sets(batch: &mut Batch<'_>, hosts: &[HostName]) {
-    for host in hosts {
+/// Makes the sets of lists of host names, where they are not there yet.
+pub(super) fn host_sets(batch: &mut Batch<'_>, lists: &[Vec<HostName>]) {
+    for hosts in lists {
         for family in Family::BOTH {
-            let name = host_set(host, family);
-            address_set(batch, &name, family, HOST_KEPT_MS, HOST_ADDRESSES);
+            let (name, size) = (host_set(hosts, family), HOST_ADDRESSES * hosts.len() as i32);
+            batch.set(&name, address_key(family), LEARNT, HOST_KEPT_MS, size);
         }
     }
 }
 
-/// Keeps addresses of a host in its sets.
-pub(super) fn keep(batch: &mut Batch<'_>, host: &HostName, known: &[&Known]) {
+/// The bytes of an address of `family`.
+fn octets(address: IpAddr, family: Family) -> Option<Vec<u8>> {
+    match (address, family) {
+        (IpAddr::V4(address), Family::V4) => Some(address.octets().to_vec()),
+        (IpAddr::V6(address), Family::V6) => Some(address.octets().to_vec()),
+        _ => None,
+    }
+}
+
+/// Keeps addresses of `hosts` in their sets.
+pub(super) fn keep(batch: &mut Batch<'_>, hosts: &[HostName], known: &[&Known]) {
     for family in Family::BOTH {
-        let bytes = |known: &&&Known| match (known.address, family) {
-            (IpAddr::V4(address), Family::V4) => Some(address.octets().to_vec()),
-            (IpAddr::V6(address), Family::V6) => Some(address.octets().to_vec()),
-            _ => None,
-        };
-        let element = |known: &&Known| Some((bytes(&known)?, known.kept.as_micros() / 1_000));
-        let elements: Vec<(Vec<u8>, u64)> = known.iter().filter_map(element).collect();
+        // One address may have several names, or come in several answers: it is deleted once.
+        let mut kept: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        for known in known {
+            let Some(bytes) = octets(known.address, family) else { continue };
+            let longest = kept.entry(bytes).or_default();
+            *longest = (*longest).max(known.kept.as_micros() / 1_000);
+        }
+        let elements: Vec<(Vec<u8>, u64)> = kept.into_iter().collect();
         // As many as fit into the lengths of netlink's attributes.
         for elements in elements.chunks(ELEMENTS) {
-            batch.elements(&host_set(host, family), elements);
+            batch.elements(&host_set(hosts, family), elements);
         }
     }
 }
@@ -268,19 +293,20 @@ pub(super) fn log_names(batch: &mut Batch<'_>, chain: &str, interface: &str, key
     }
 }
 
-/// Makes the sets of `macs`, where they are not there yet, and fills the chain that learns.
-pub(super) fn learn(batch: &mut Batch<'_>, chain: &str, interface: &str, macs: &[Mac]) {
-    for &mac in macs {
+/// Makes the sets of lists of hardware addresses, where they are not there yet, and fills the chain
+/// that learns.
+pub(super) fn learn(batch: &mut Batch<'_>, chain: &str, interface: &str, lists: &[Vec<Mac>]) {
+    for macs in lists {
         for family in Family::BOTH {
             let (at, length) = family.address(End::Source);
-            let name = set_name(mac, family);
-            address_set(batch, &name, family, KEPT_MS, ADDRESSES);
+            let (name, size) = (mac_set(macs, family), ADDRESSES * macs.len() as i32);
+            batch.set(&name, address_key(family), LEARNT, KEPT_MS, size);
             batch.rule(chain, |rule| {
                 rule.interface(libc::NFT_META_OIFNAME, interface);
-                rule.payload(libc::NFT_PAYLOAD_LL_HEADER, 6, 6);
-                rule.compare(libc::NFT_CMP_EQ, &mac.0);
                 rule.meta(libc::NFT_META_NFPROTO);
                 rule.compare(libc::NFT_CMP_EQ, &[family.number() as u8]);
+                rule.payload(libc::NFT_PAYLOAD_LL_HEADER, 6, 6);
+                rule.one_of(Key::MAC, macs.iter().map(Mac::number));
                 rule.payload(libc::NFT_PAYLOAD_NETWORK_HEADER, at, length);
                 rule.add_to_set(&name, KEPT_MS);
             });
@@ -337,24 +363,4 @@ fn counter(element: &[u8]) -> Option<Counted> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_have_as_many_ones_as_the_prefix_is_long() {
-        assert_eq!(mask(0, 4), [0, 0, 0, 0]);
-        assert_eq!(mask(32, 4), [255; 4]);
-        assert_eq!(mask(20, 4), [255, 255, 0xf0, 0]);
-        assert_eq!(mask(127, 16)[15], 0xfe);
-    }
-
-    #[test]
-    fn any_bytes_of_counters_are_read_without_a_panic() {
-        let mut random = simnel_core::random::Random::new(29);
-        for _ in 0..20_000 {
-            let bytes: Vec<u8> = (0..random.below(120)).map(|_| random.below(24) as u8).collect();
-            let message = Message { kind: 0, flags: 0, seq: 0, body: &bytes };
-            let _ = (count(&message, ""), counter(&bytes));
-        }
-    }
-}
+mod tests;
