@@ -583,4 +583,45 @@ mod tests {
             assert!(message.starts_with(expected), "{message}");
         }
     }
+
+    #[test]
+    fn a_file_has_as_many_rules_shares_and_groups_as_there_is_room_for_and_no_more() {
+        let eth0 = "[[interface]]\nname = \"eth0\"\nupload = \"90mbit\"\n";
+        let rules = |count: usize| "[[rule]]\nport = 22\npass = true\n".repeat(count);
+        let groups = |count: usize| -> String {
+            (0..count).map(|n| format!("[[rule]]\ncgroup = \"a/{n}\"\npass = true\n")).collect()
+        };
+        let shares = |count: usize| -> String {
+            let share = |n| format!("[[share]]\naddress = \"10.0.0.{n}\"\nupload = \"1mbit\"\n");
+            (0..count).map(share).collect()
+        };
+        let numbers = |text: String| {
+            let all = parse(&format!("{eth0}{text}"))?;
+            Ok::<_, String>(all[0].rules.iter().map(|rule| rule.number).collect::<Vec<_>>())
+        };
+        let upto = |count: usize| Ok((1..=count).collect::<Vec<_>>());
+        assert_eq!(numbers(rules(MOST_RULES)), upto(MOST_RULES));
+        assert!(numbers(rules(MOST_RULES + 1)).unwrap_err().contains("65 rules, of at most 64"));
+        assert_eq!(numbers(groups(MOST_CGROUPS)), upto(MOST_CGROUPS));
+        assert!(numbers(groups(MOST_CGROUPS + 1)).unwrap_err().contains("16 control groups"));
+        // Rules count on where shares begin.
+        assert_eq!(numbers(rules(2) + &shares(MOST_SHARES)), upto(2 + MOST_SHARES));
+        assert!(numbers(shares(MOST_SHARES + 1)).unwrap_err().contains("17 shares"));
+    }
+
+    #[test]
+    fn a_file_is_read_with_its_path_in_what_is_wrong() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("simnel.toml");
+        fs::write(&path, "[[interface]]\nname = \"eth0\"\nupload = \"9mbit\"\nrealtime = 0\n")
+            .unwrap();
+        let all = read(&path).unwrap();
+        assert_eq!((all[0].interface.as_str(), all[0].tuning.realtime), ("eth0", None));
+        fs::write(&path, "[[interface]]\nname = \"eth0\"\nupload = \"9mbit\"\nrealtime = 1\n")
+            .unwrap();
+        assert_eq!(read(&path).unwrap()[0].tuning.realtime, Some(1));
+        fs::write(&path, "nonsense").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("simnel.toml") && error.contains("line 1"), "{error}");
+    }
 }

@@ -74,26 +74,26 @@ pub(crate) fn dump(each: impl FnMut(Message<'_>)) -> io::Result<()> {
 /// A system call failed.
 pub(crate) fn bridge_of(interface: &str) -> Result<Option<u32>, Error> {
     let mut bridge = None;
-    let mut look = |attributes: Attributes<'_>| {
-        let (mut name, mut master, mut is_port) = (String::new(), None, false);
-        for (kind, data) in attributes {
-            match kind {
-                IFLA_IFNAME => name = text(data),
-                IFLA_MASTER => master = data.first_chunk().map(|n| u32::from_ne_bytes(*n)),
-                IFLA_LINKINFO => {
-                    is_port = Attributes(data)
-                        .any(|(kind, data)| kind == IFLA_INFO_SLAVE_KIND && text(data) == "bridge");
-                }
-                _ => {}
-            }
-        }
-        if name == interface && is_port {
-            bridge = master;
-        }
-    };
-    dump(|message| look(message.attributes_after(FIXED)))
+    dump(|message| bridge = bridge.or(port(message.attributes_after(FIXED), interface)))
         .map_err(|e| Error::system("asking for the interfaces", e))?;
     Ok(bridge)
+}
+
+/// The same, by what the kernel tells of one device.
+fn port(attributes: Attributes<'_>, interface: &str) -> Option<u32> {
+    let (mut name, mut master, mut is_port) = (String::new(), None, false);
+    for (kind, data) in attributes {
+        match kind {
+            IFLA_IFNAME => name = text(data),
+            IFLA_MASTER => master = data.first_chunk().map(|n| u32::from_ne_bytes(*n)),
+            IFLA_LINKINFO => {
+                is_port = Attributes(data)
+                    .any(|(kind, data)| kind == IFLA_INFO_SLAVE_KIND && text(data) == "bridge");
+            }
+            _ => {}
+        }
+    }
+    master.filter(|_| is_port && name == interface)
 }
 
 /// Two interfaces that are ports of one bridge. A bridge that was made for it is removed with this
@@ -216,5 +216,51 @@ mod tests {
             &[8, 0, 10, 0, 9, 0, 0, 0],
         ];
         assert_eq!(enslavement(7, 9).bytes(), expected.concat());
+    }
+
+    /// `dev_valid_name` of Linux refuses these, and what begins with a dot or controls a terminal
+    /// is refused here.
+    #[test]
+    fn names_are_those_that_linux_allows() {
+        for name in
+            ["", "a/b", "a:b", "a b", "a\tb", "a\u{1b}b", ".", "..", ".a", "a234567890123456"]
+        {
+            assert!(matches!(check_name(name), Err(Error::BadInterfaceName(_))), "{name:?}");
+        }
+        for name in ["a", "eth0.7", "ppp-wan_1", "a23456789012345"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_port_of_a_bridge_is_told_from_what_has_another_master() {
+        let told = |name: &str, kind: &str| {
+            let mut writer = Writer::default();
+            writer.begin_with(libc::RTM_NEWLINK.into(), 0, 1, &fixed_part(7, true));
+            writer.string(IFLA_IFNAME, name);
+            writer.attribute(IFLA_MASTER, &9u32.to_ne_bytes());
+            let info = writer.start(IFLA_LINKINFO);
+            writer.string(IFLA_INFO_KIND, "bridge");
+            writer.string(IFLA_INFO_SLAVE_KIND, kind);
+            writer.end(info);
+            writer.finish();
+            let message = crate::netlink::Messages(writer.bytes()).next().expect("a message");
+            port(message.attributes_after(FIXED), "eth0")
+        };
+        assert_eq!(told("eth0", "bridge"), Some(9));
+        assert_eq!(told("eth0", "bond"), None);
+        assert_eq!(told("eth1", "bridge"), None);
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let said = |code| {
+            let error = io::Error::from_raw_os_error(code);
+            no_bridge(Refusal { error, explanation: None }).to_string()
+        };
+        assert_eq!(said(libc::EPERM), Error::Privilege.to_string());
+        assert!(said(libc::EOPNOTSUPP).contains("`modprobe bridge`"));
+        assert!(said(libc::EEXIST).contains("`ip link del simnel-br`"));
+        assert!(said(libc::ENOMEM).contains("the kernel refuses: "));
     }
 }

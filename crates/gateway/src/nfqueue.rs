@@ -418,6 +418,12 @@ impl KernelCounters {
 /// Reads the counters of queue `number` from /proc, in the calling thread's network namespace.
 pub fn kernel_counters(number: u16) -> Option<KernelCounters> {
     let text = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue").ok()?;
+    counters_in(&text, number)
+}
+
+/// The same in the kernel's list: a line for each queue, of its number, the port of its owner,
+/// packets that wait, what is copied and how much, drops of both kinds, and the last number.
+fn counters_in(text: &str, number: u16) -> Option<KernelCounters> {
     text.lines().find_map(|line| {
         let fields: Vec<u64> = line.split_whitespace().map_while(|f| f.parse().ok()).collect();
         match fields[..] {
@@ -518,5 +524,56 @@ mod tests {
             bytes[at] = random.u32() as u8;
             parse(&bytes);
         }
+    }
+
+    #[test]
+    fn counters_of_a_queue_are_its_own_and_those_of_several_are_added() {
+        let text = "    5   4711     3 2   168     7     8      900  1\n\
+                    \x20   6   4711 70000 2   168 5000000000 80 9000  1\n";
+        let one =
+            KernelCounters { waiting: 3, queue_dropped: 7, user_dropped: 8, id_sequence: 900 };
+        assert_eq!(counters_in(text, 5), Some(one));
+        let mut both = counters_in(text, 6).expect("the second");
+        assert_eq!((both.waiting, both.queue_dropped), (70_000, 5_000_000_000));
+        both.join(&one);
+        let expected = KernelCounters {
+            waiting: 70_003,
+            queue_dropped: 5_000_000_007,
+            user_dropped: 88,
+            id_sequence: 9_900,
+        };
+        assert_eq!((both, counters_in(text, 4)), (expected, None));
+    }
+
+    #[test]
+    fn a_packet_that_is_none_of_several_segments_says_so() {
+        let is_super = |flags| {
+            let mut writer = Writer::default();
+            writer.begin(PACKET, 0, 0, 2, 5);
+            writer.attribute(1, &[0, 0, 0, 42, 8, 0, 3]);
+            writer.number(14, flags);
+            writer.finish();
+            let Event::Packet(packet) = parse(writer.bytes()) else { panic!("a packet") };
+            packet.is_super
+        };
+        assert!(is_super(libc::NFQA_SKB_GSO));
+        assert!(!is_super(libc::NFQA_SKB_CSUMNOTREADY | libc::NFQA_SKB_CSUM_NOTVERIFIED));
+    }
+
+    #[test]
+    fn what_is_in_excess_is_counted_and_sends_are_as_long_as_may_be() {
+        let mut verdicts = Verdicts::new(7, 0);
+        let room = (LONGEST as usize + VERDICTS) as u32;
+        (0..room).for_each(|id| verdicts.accept(id, Some(id)));
+        assert_eq!(verdicts.errors, 0);
+        verdicts.accept(room, None);
+        assert_eq!(verdicts.errors, 1);
+        let mut sends = Vec::new();
+        verdicts.flush(|bytes| {
+            sends.push(bytes.len());
+            Ok(())
+        });
+        assert_eq!(sends.len(), room as usize / VERDICTS);
+        assert!(sends.iter().all(|length| *length == SEND) && !verdicts.waiting());
     }
 }

@@ -100,3 +100,56 @@ impl PacketOwner for Owner {
 pub(crate) fn id(packet: &Packet) -> u32 {
     packet.handle as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::Messages;
+
+    /// Marks of the packets that `owner` lets go, with the verdict of each.
+    fn marks(owner: &mut Owner) -> Vec<Option<u32>> {
+        let mut all = Vec::new();
+        owner.verdicts.flush(|bytes| {
+            for message in Messages(bytes) {
+                let mut attributes = message.attributes().skip(1);
+                let mark = attributes.next().and_then(|(_, mark)| mark.first_chunk());
+                all.push(mark.map(|mark| u32::from_be_bytes(*mark)));
+            }
+            Ok(())
+        });
+        all
+    }
+
+    /// The bits of decisions are ours, all others stay; a packet about which nothing was decided
+    /// keeps its mark.
+    #[test]
+    fn decisions_are_told_in_our_bits_of_the_mark() {
+        let bits = MarkBits::DEFAULT;
+        let mut owner = Owner::new(Verdicts::new(5, 16), bits);
+        let mut packet = Packet::new(1, 100);
+        packet.mark = 0xf000_00ff;
+        for flags in [Flags::default(), Flags::MARKED, Flags::WASHED, Flags::MARKED | Flags::WASHED]
+        {
+            packet.flags = flags;
+            owner.release(&packet, Time(1));
+        }
+        let others = 0xf000_00ff & !bits.mask();
+        let both = bits.ce() | bits.wash();
+        let expected = [None, Some(bits.ce()), Some(bits.wash()), Some(both)];
+        assert_eq!(marks(&mut owner), expected.map(|mark| mark.map(|mark| others | mark)));
+        assert_eq!((owner.released, owner.released_bytes), (4, 400));
+        assert_eq!((owner.marked, owner.washed, owner.dropped), (2, 2, 0));
+    }
+
+    #[test]
+    fn what_is_reset_is_collected_where_that_is_asked_and_else_dropped() {
+        let mut owner = Owner::new(Verdicts::new(5, 16), MarkBits::DEFAULT);
+        owner.dropped(Packet::new(1, 100), DropReason::Reset);
+        owner.leaving = Leaving::Collect;
+        owner.dropped(Packet::new(2, 100), DropReason::Reset);
+        owner.dropped(Packet::new(3, 100), DropReason::Overlimit);
+        let collected: Vec<u64> = owner.collected.iter().map(|packet| packet.handle).collect();
+        assert_eq!((collected, owner.dropped), (vec![2], 2));
+        assert_eq!(marks(&mut owner), [None, None]);
+    }
+}

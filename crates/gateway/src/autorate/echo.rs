@@ -229,4 +229,22 @@ mod tests {
         packet[36] |= 0x80;
         assert_eq!(reply(false, &packet, 9, 6), Some((77, None)));
     }
+
+    /// The example of RFC 1071, section 3; and a sum whose carry carries once more.
+    #[test]
+    fn carries_are_added_until_there_are_none() {
+        assert_eq!(checksum(&[0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+        assert_eq!(checksum(&[0xff, 0xff, 0xff, 0xff, 0, 1]), !1);
+    }
+
+    #[test]
+    fn a_token_of_a_request_for_the_time_is_never_a_time_of_day() {
+        for token in [0, 6, 0x8000_0006, u64::MAX] {
+            let mut times = time_request(9, 77, token).to_vec();
+            assert_eq!(times[8] & 0x80, 0x80, "{token:x}");
+            times[0] = TELL_TIME;
+            let packet = [vec![0x45; 20], times].concat();
+            assert_eq!(reply(false, &packet, 9, token), Some((77, Some(0))), "{token:x}");
+        }
+    }
 }

@@ -255,6 +255,14 @@ mod tests {
             master: Some(9),
         };
         assert_eq!(found, expected);
+        for (flags, is_up, is_running) in
+            [(0x1002_u32, false, false), (1, true, false), (0x40, false, true)]
+        {
+            let mut bytes = VLAN.to_vec();
+            bytes[24..28].copy_from_slice(&flags.to_ne_bytes());
+            let found = interface(&Messages(&bytes).next().unwrap()).unwrap();
+            assert_eq!((found.is_up, found.is_running), (is_up, is_running), "{flags:#x}");
+        }
         for end in 0..VLAN.len() {
             Messages(&VLAN[..end]).for_each(|message| drop(interface(&message)));
         }
@@ -287,6 +295,12 @@ mod tests {
         assert_eq!(of("rmnet0", 519, 1500, "", "", "", false), LinkType::Mobile);
         assert_eq!(of("wg0", 65534, 1420, "wireguard", "", "", false), LinkType::Tunnel);
         assert_eq!(of("tap0", 1, 1500, "tun", "", "", false), LinkType::Tunnel);
+        for kind in ["gretap", "ip6gretap", "vxlan", "geneve", "l2tp"] {
+            assert_eq!(of("t0", 1, 1450, kind, "", "", false), LinkType::Tunnel, "{kind}");
+        }
+        // OpenWrt's name of a session, whose MTU RFC 4638 makes a whole one.
+        assert_eq!(of("pppoe-wan", 512, 1500, "", "", "", false), LinkType::Pppoe);
+        assert_eq!(of("wwan0", 1, 1500, "", "", "", false), LinkType::Mobile);
         assert_eq!(of("br-wan", 1, 1500, "bridge", "bridge", "", false), LinkType::Bridge);
         assert_eq!(of("nas0", 1, 1500, "", "", "", false), LinkType::Atm);
         assert_eq!(of("dsl0", 1, 1500, "", "", "", false), LinkType::Vdsl);

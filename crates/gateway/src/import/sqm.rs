@@ -333,4 +333,50 @@ config queue 'eth1'
         assert!(import("").notes[0].contains("config queue"));
         assert!(import("config queue x\n").notes[0].contains("no `interface`"));
     }
+
+    #[test]
+    fn what_has_no_counterpart_is_told_and_the_rest_is_not() {
+        let told = |option: &str, value: &str| {
+            let notes = with(&[(option, value)]).notes;
+            notes.iter().any(|note| note.contains(&format!("{option} `{value}`: ")))
+        };
+        for (option, value, is_told) in [
+            ("shaper_burst", "1", true),
+            ("use_mq", "1", true),
+            ("use_mq", "0", false),
+            ("linklayer_adaptation_mechanism", "tc_stab", true),
+            ("linklayer_adaptation_mechanism", "default", false),
+            ("linklayer_adaptation_mechanism", "cake", false),
+            ("teleport", "1", true),
+            ("overhead", "44", false),
+        ] {
+            assert_eq!(told(option, value), is_told, "{option} {value}");
+        }
+    }
+
+    #[test]
+    fn words_are_those_that_the_discipline_has() {
+        let upload = |changes: &[(&str, &str)]| {
+            let bare = [("eqdisc_opts", ""), ("iqdisc_opts", ""), ("script", "simplest.qos")];
+            let imported = with(&[&bare[..], changes].concat());
+            let words = imported.interfaces[0].upload.clone().unwrap().words;
+            (words, imported.notes.join("\n"))
+        };
+        let none = ("linklayer", "none");
+        for (changes, words, note) in [
+            (&[none, ("qdisc", "pie")][..], "pie", ""),
+            (&[none, ("qdisc", "pie"), ("egress_ecn", "ECN")], "pie ecn", ""),
+            (&[none, ("qdisc", "fq_codel"), ("egress_ecn", "ECN")], "fq_codel", ""),
+            (&[none, ("qdisc", "fq_codel"), ("elimit", "9")], "fq_codel noecn limit 9", ""),
+            // What knows the link layer stands for what does not.
+            (&[("qdisc", "fq_codel")], "cake besteffort overhead 34 mpu 64", "knows the link"),
+            (&[("tcMPU", "0")], "cake besteffort overhead 34", "knows the link"),
+            (&[("elimit", "9")], "cake besteffort overhead 34 mpu 64", "not for cake"),
+        ] {
+            let (found, notes) = upload(changes);
+            assert_eq!(found, words, "{changes:?}");
+            assert!(notes.contains(note), "{changes:?}: {notes}");
+            assert!(!note.is_empty() || !notes.contains("no such word"), "{changes:?}: {notes}");
+        }
+    }
 }

@@ -387,4 +387,91 @@ target 5ms interval 100ms memory_limit 4Mb ecn drop_batch 64
         assert!(import("[{}]", None).notes[0].contains("JSON"));
         assert!(import("what?", None).notes[0].contains("no line of"));
     }
+
+    #[test]
+    fn an_ifb_of_any_name_is_that_of_the_only_ingress() {
+        let root = |device: &str, rate: &str| {
+            format!("qdisc cake 1: dev {device} root refcnt 2 bandwidth {rate}\n")
+        };
+        let arrivals =
+            |device: &str| format!("qdisc ingress ffff: dev {device} parent ffff:fff1 ---\n");
+        let download = |parts: &[String]| {
+            let imported = import(&parts.concat(), None);
+            let eth0 = imported.interfaces.iter().find(|one| one.name == "eth0").cloned();
+            let way = eth0.and_then(|one| one.download);
+            (way.and_then(|way| way.rate), imported.notes.join("\n"))
+        };
+        let both = [root("eth0", "1Mbit"), root("ifb0", "2Mbit")];
+        let and = |more: &[String]| [&both[..], more].concat();
+        assert_eq!(download(&and(&[arrivals("eth0")])), (Some("2Mbit".into()), String::new()));
+        // Which it is cannot be told.
+        for more in [
+            vec![],
+            vec![arrivals("eth1"), root("eth1", "3Mbit")],
+            vec![arrivals("eth0"), arrivals("eth1"), root("eth1", "3Mbit")],
+            vec![arrivals("eth0"), root("ifb1", "3Mbit")],
+        ] {
+            let (rate, notes) = download(&and(&more));
+            let known = more.len() == 2 && more[0] == arrivals("eth1");
+            assert_eq!(
+                (rate, known || notes.contains("`ifb0`")),
+                (None, true),
+                "{more:?}: {notes}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bucket_has_what_stands_below_it_at_the_same_interface() {
+        let tbf = "qdisc tbf 1: dev eth0 root refcnt 2 rate 5Mbit burst 5Kb lat 50ms\n";
+        let upload = |more: &str| {
+            let imported = import(&format!("{more}{tbf}"), None);
+            assert_eq!(imported.notes, [] as [String; 0]);
+            imported
+                .interfaces
+                .into_iter()
+                .find(|one| one.name == "eth0")
+                .unwrap()
+                .upload
+                .unwrap()
+                .words
+        };
+        assert_eq!(upload(""), "tbf burst 5Kb latency 50ms");
+        assert_eq!(
+            upload("qdisc pie 3: dev eth1 parent 1:1 limit 9p\n"),
+            "tbf burst 5Kb latency 50ms"
+        );
+        assert_eq!(upload("qdisc pie 3: dev eth0 parent 1:1 limit 9p\n"), "pie limit 9p");
+        assert_eq!(
+            upload("qdisc pie 3: dev eth0 parent 2:1 limit 9p\n"),
+            "tbf burst 5Kb latency 50ms"
+        );
+    }
+
+    #[test]
+    fn words_of_the_line_are_none_of_the_discipline() {
+        let line = "qdisc cake 1: dev eth0 root offloaded refcnt 2 bandwidth 5Mbit nat\n";
+        let imported = import(line, None);
+        assert_eq!(
+            (imported.notes.len(), imported.interfaces.len()),
+            (0, 1),
+            "{:?}",
+            imported.notes
+        );
+        assert_eq!(imported.interfaces[0].upload.as_ref().unwrap().words, "cake nat");
+    }
+
+    /// One class below another is what it takes to shape; more of either is a choice.
+    #[test]
+    fn classes_that_become_one_are_told() {
+        let notes = |text: String| import(&text, None).notes.join("\n");
+        let [_, classes] = HTB;
+        assert_eq!(notes(format!("{NAMED}{classes}")), "");
+        let third = "class htb 1:20 parent 1:1 leaf 113: prio 1 rate 1Mbit ceil 10Mbit\n";
+        assert!(notes(format!("{NAMED}{classes}{third}")).contains("its classes become one"));
+        let leaf = "qdisc pie 113: dev eth0 parent 1:20 limit 9p\n";
+        assert!(notes(format!("{NAMED}{leaf}{classes}")).contains("its classes become one"));
+        let elsewhere = "qdisc pie 113: dev eth1 parent 1:20 limit 9p\n";
+        assert_eq!(notes(format!("{NAMED}{elsewhere}{classes}")), "");
+    }
 }

@@ -92,4 +92,12 @@ mod tests {
         assert_eq!(odd, [9, 10]);
         assert_eq!(parse("option a b\n").1, [1]);
     }
+
+    #[test]
+    fn a_comment_begins_with_a_word_and_a_section_has_one_name() {
+        let (sections, odd) =
+            parse("config queue a b\nconfig queue\noption a x#y # z\n#option b\n");
+        assert_eq!((sections.len(), odd), (1, vec![1]));
+        assert_eq!((sections[0].get("a"), sections[0].get("b")), (Some("x#y"), None));
+    }
 }

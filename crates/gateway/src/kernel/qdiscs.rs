@@ -445,5 +445,28 @@ mod tests {
             .ends_with("Exclusivity: `replace` puts it in place of what is there"));
         let error = refused(Verb::Delete, PLACE, OWN_KIND, refusal(libc::EPERM, ""));
         assert!(matches!(error, Error::Privilege), "{error}");
+        // The kind is what is not there when something is made.
+        for (verb, kind, text, expected) in [
+            (Verb::Add, OWN_KIND, "", Error::NoModule.to_string()),
+            (
+                Verb::Replace,
+                OWN_KIND,
+                "Specified qdisc kind is unknown",
+                Error::NoModule.to_string(),
+            ),
+            (Verb::Add, "ingress", "", "this kernel lacks the qdisc `ingress`".into()),
+            (Verb::Change, OWN_KIND, "", "nothing like it is there".into()),
+            (Verb::Delete, "ingress", "", "nothing like it is there".into()),
+            (Verb::Delete, OWN_KIND, "Failed to find qdisc", "Failed to find qdisc".into()),
+        ] {
+            let error = refused(verb, PLACE, kind, refusal(libc::ENOENT, text)).to_string();
+            assert!(error.contains(&expected), "{error}");
+            assert_eq!(error.contains("nothing like it"), expected.contains("nothing"), "{error}");
+        }
+        let error = refused(Verb::Change, PLACE, "", refusal(libc::EINVAL, "")).to_string();
+        assert!(
+            error.starts_with("change qdisc at eth0 root: ") && error.ends_with("is there"),
+            "{error}"
+        );
     }
 }

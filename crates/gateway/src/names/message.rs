@@ -138,7 +138,9 @@ fn record(bytes: &[u8], at: usize) -> Option<Record> {
         INTERNET => u16::from_be_bytes([k0, k1]),
         _ => 0,
     };
+    // One with the highest bit is none at all (RFC 2181, section 8).
     let ttl = u32::from_be_bytes([t0, t1, t2, t3]);
+    let ttl = if ttl >> 31 == 0 { ttl } else { 0 };
     (data + length <= bytes.len()).then_some(Record { owner, kind, ttl, data, end: data + length })
 }
 
@@ -260,5 +262,43 @@ pub(crate) mod tests {
             }
             let _ = read(&bytes);
         }
+    }
+
+    #[test]
+    fn names_are_as_long_as_a_hosts_may_be() {
+        let name = |last: usize| {
+            ["a".repeat(63), "b".repeat(63), "c".repeat(63)].join(".") + "." + &"d".repeat(last)
+        };
+        let asked = |name: &str| read(&[header(0x0100, 0), question(name, 1)].concat());
+        // 255 bytes with the lengths of the labels (RFC 1035, section 2.3.4).
+        assert_eq!(asked(&name(61)).map(|message| message.question.name), Some(name(61)));
+        assert_eq!(asked(&name(62)), None);
+        for odd in ["a b.example", "a\u{7f}.example", "a\0.example"] {
+            assert_eq!(asked(odd), None, "{odd:?}");
+        }
+        let dotted = [header(0x0100, 0), vec![3, b'a', b'.', b'b', 0, 0, 1, 0, 1]].concat();
+        assert_eq!(read(&dotted), None);
+    }
+
+    #[test]
+    fn no_more_aliases_are_followed_than_resolvers_follow() {
+        let link = |n: usize| {
+            record(&labels(&format!("n{n}.example")), 5, 9, &labels(&format!("n{}.example", n + 1)))
+        };
+        let links: Vec<u8> = (0..20).rev().flat_map(link).collect();
+        let bytes = [header(0x8180, 20), question("n0.example", 1), links].concat();
+        let answer = read(&bytes).unwrap().answer.unwrap();
+        assert_eq!(answer.aliases.len(), 16);
+        assert_eq!(answer.aliases[15], "n16.example");
+    }
+
+    #[test]
+    fn a_time_with_the_highest_bit_is_none_at_all() {
+        let ttl = |ttl| {
+            let record = record(&[0xc0, 12], 1, ttl, &[192, 0, 2, 7]);
+            let bytes = [header(0x8180, 1), question("a.example", 1), record].concat();
+            read(&bytes).unwrap().answer.unwrap().ttl
+        };
+        assert_eq!([ttl(0x7fff_ffff), ttl(0x8000_0000), ttl(u32::MAX)], [0x7fff_ffff, 0, 0]);
     }
 }

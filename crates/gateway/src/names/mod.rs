@@ -456,4 +456,73 @@ mod tests {
         assert!(dns(&packet(6, &header, &framed[..framed.len() - 1])).is_none());
         assert!(dns(&packet(6, &header, &[])).is_none());
     }
+
+    #[test]
+    fn an_answer_comes_from_where_the_query_went_and_in_time() {
+        let hosts = [HostName::read("example.org").unwrap()];
+        let v6 = |last| {
+            let [mut home, mut far] = [[0xfd; 16], [0x20; 16]];
+            (home[15], far[15]) = (7, last);
+            FlowKeys { addresses: Addresses::V6(home, far), ..flow(1) }
+        };
+        let ports = FlowKeys { ports: [0x9c, 0x41, 0, 53], ..flow(1) };
+        for (asked, answered, after, counts) in [
+            (flow(1), reversed(flow(1)), PATIENCE, true),
+            (flow(1), reversed(flow(1)), PATIENCE + Span(1), false),
+            (flow(1), flow(1), Span(0), false),
+            (flow(1), reversed(ports), Span(0), false),
+            (v6(1), reversed(v6(1)), Span(0), true),
+            (v6(1), reversed(v6(2)), Span(0), false),
+        ] {
+            let (mut queries, mut known) = (VecDeque::new(), Addressed::new());
+            let mut found = Vec::new();
+            let message = message(5, "example.org", None);
+            let query = Seen { flow: asked, message, leaves: true };
+            take(&mut queries, &mut known, &hosts, query, NOW, &mut found);
+            let message = self::message(5, "example.org", Some(900));
+            let answer = Seen { flow: answered, message, leaves: false };
+            take(&mut queries, &mut known, &hosts, answer, NOW + after, &mut found);
+            assert_eq!(!found.is_empty(), counts, "{asked:?} {answered:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_a_name_without_room_is_kept_longer_all_the_same() {
+        let host = HostName::read("example.org").unwrap();
+        let full =
+            (0..ADDRESSES as u32).map(|n| (IpAddr::from((n + 1).to_be_bytes()), NOW + Span(1)));
+        let (hosts, mut known) = ([host.clone()], Addressed::from([(host, full.collect())]));
+        let mut learn = |last: u8, now: Time| {
+            let (mut queries, mut found) = (VecDeque::new(), Vec::new());
+            let message = self::message(5, "example.org", None);
+            let query = Seen { flow: flow(1), message, leaves: true };
+            take(&mut queries, &mut known, &hosts, query, now, &mut found);
+            let mut message = self::message(5, "example.org", Some(900));
+            message.answer.as_mut().unwrap().addresses = vec![IpAddr::from([0, 0, 0, last])];
+            let answer = Seen { flow: reversed(flow(1)), message, leaves: false };
+            take(&mut queries, &mut known, &hosts, answer, now, &mut found);
+            (found.len(), known[&hosts[0]].len())
+        };
+        assert_eq!(learn(0, NOW), (0, ADDRESSES), "there is no room");
+        assert_eq!(learn(9, NOW), (1, ADDRESSES), "it is there");
+        // What is over makes room.
+        assert_eq!(learn(0, NOW + Span(1)), (1, 2));
+    }
+
+    #[test]
+    fn what_is_read_is_neither_over_for_long_nor_of_another_start_nor_more_than_room() {
+        let lines = |count: u32, until: Time| -> String {
+            let line =
+                |n: u32| format!("{} {} a.example\n", until.0, IpAddr::from(n.to_be_bytes()));
+            (0..count).map(line).collect()
+        };
+        let count = |text: &str| read(text, NOW).values().map(BTreeMap::len).sum::<usize>();
+        assert_eq!(count(&lines(ADDRESSES as u32 + 9, NOW)), ADDRESSES);
+        let from = Time(NOW.0 - LONGEST.0);
+        for (until, counts) in
+            [(NOW + LONGEST, 1), (NOW + LONGEST + Span(1), 0), (from, 0), (from + Span(1), 1)]
+        {
+            assert_eq!(count(&lines(1, until)), counts, "{until:?}");
+        }
+    }
 }

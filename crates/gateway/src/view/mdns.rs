@@ -359,4 +359,18 @@ mod tests {
         assert_eq!(interface_in(text, "fd77::1".parse().unwrap()), Some(12));
         assert_eq!(interface_in(text, "fd77::2".parse().unwrap()), None);
     }
+
+    /// Of the one that would be asked first the least is known.
+    #[test]
+    fn the_host_that_would_be_asked_first_makes_room() {
+        let mut asker = Asker::default();
+        let host = |n: u32| IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 + n));
+        for n in 0..HOSTS as u32 {
+            asker.due([host(n)].into_iter(), NOW + Span(u64::from(n)));
+        }
+        asker.due([host(0)].into_iter(), NOW + RETRY + Span(1));
+        asker.due([host(9_999)].into_iter(), NOW + RETRY + Span(2));
+        assert_eq!(asker.hosts.len(), HOSTS);
+        assert!(asker.hosts.contains_key(&host(0)) && !asker.hosts.contains_key(&host(1)));
+    }
 }

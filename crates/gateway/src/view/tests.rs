@@ -168,3 +168,73 @@ fn the_kernels_lines_have_counters_only() {
         assert_eq!(line.rate_bps, (n - 1) * 5_000_000);
     }
 }
+
+/// From half the limit on a line is busy, from nine tenths on full.
+#[test]
+fn words_say_how_much_of_the_limit_is_used() {
+    let told = |bytes: u64| {
+        let mut viewer = Viewer::new();
+        let at = |n: u64| {
+            look(n * SECOND_NS, n * bytes, n, vec![flow(Direction::Upload, 2, 9, n * bytes)])
+        };
+        viewer.see(at(1), &Names::none());
+        viewer.see(at(2), &Names::none()).words.remove(0)
+    };
+    assert_eq!(told(1_125_000), "the upload is full: 10.0.0.2, 1 flow");
+    assert_eq!(told(1_112_500), "the upload is at 89 %: 10.0.0.2, 1 flow");
+    assert_eq!(told(625_000), "the upload is at 50 %: 10.0.0.2, 1 flow");
+    assert_eq!(told(612_500), "the upload carries 4.90 Mbit/s");
+    // A flow that asks for a twentieth waits for others.
+    assert_eq!(told(62_500), "the upload carries 500 kbit/s; sparse flows wait 6.0 ms");
+    assert_eq!(told(62_501), "the upload carries 500 kbit/s");
+    assert_eq!(told(0), "the upload is quiet");
+}
+
+#[test]
+fn hosts_have_what_their_flows_have() {
+    let mut viewer = Viewer::new();
+    let at = |n: u64| {
+        let mut flows = vec![
+            flow(Direction::Upload, 2, 1, n * 1_000),
+            flow(Direction::Upload, 2, 2, n * 2_000),
+            flow(Direction::Download, 2, 3, n * 4_000),
+            flow(Direction::Upload, 3, 4, 8_000),
+            flow(Direction::Upload, 3, 5, n * 16_000),
+        ];
+        for (index, flow) in flows.iter_mut().enumerate() {
+            (flow.drops, flow.marks) = (1 << index, 32 << index);
+            flow.sojourn_p99_ns = 1_000 << index;
+        }
+        flows[3].backlog_packets = 7;
+        for address in
+            ["169.254.0.9", "255.255.255.255", "224.0.0.1", "0.0.0.0", "fe80::1", "ff02::1", "::"]
+        {
+            let source = address.parse().unwrap();
+            flows.push(FlowEntry { source, ..flow(Direction::Upload, 9, 9, n * 64_000) });
+        }
+        look(n * SECOND_NS, n * 1_000_000, n, flows)
+    };
+    viewer.see(at(1), &Names::none());
+    let view = viewer.see(at(2), &Names::none());
+    let told: Vec<_> = view
+        .hosts
+        .iter()
+        .map(|host| {
+            let rates = (host.upload_bps, host.download_bps);
+            (host.address.to_string(), rates, (host.flows, host.active_flows, host.backlog_packets))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("10.0.0.3".into(), (128_000, 0), (2, 2, 7)),
+            ("10.0.0.2".into(), (24_000, 32_000), (3, 3, 0)),
+        ]
+    );
+    let counted = |at: usize| {
+        let host = &view.hosts[at];
+        (host.drops, host.marks, host.sojourn_p99_ns)
+    };
+    assert_eq!(counted(0), (0b11000, 0b11000 << 5, 16_000));
+    assert_eq!(counted(1), (0b00111, 0b00111 << 5, 4_000));
+}

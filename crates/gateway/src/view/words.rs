@@ -138,4 +138,19 @@ mod tests {
             assert_eq!(rate(bps), text);
         }
     }
+
+    #[test]
+    fn times_have_two_or_three_digits() {
+        for (ns, text) in [
+            (0, "0 µs"),
+            (999_999, "999 µs"),
+            (1_000_000, "1.0 ms"),
+            (9_999_999, "10.0 ms"),
+            (10_000_000, "10 ms"),
+            (999_999_999, "999 ms"),
+            (1_500_000_000, "1.5 s"),
+        ] {
+            assert_eq!(time(ns), text);
+        }
+    }
 }
