@@ -28,11 +28,12 @@ impl Connections {
 /// The same for both directions of a connection.
 fn of_both_directions(keys: FlowKeys) -> FlowKeys {
     let [a, b, c, d] = keys.ports;
+    let (from, to) = ([a, b], [c, d]);
     let swapped = match keys.addresses {
-        Addresses::V4(source, destination) if source > destination => {
+        Addresses::V4(source, destination) if (source, from) > (destination, to) => {
             Addresses::V4(destination, source)
         }
-        Addresses::V6(source, destination) if source > destination => {
+        Addresses::V6(source, destination) if (source, from) > (destination, to) => {
             Addresses::V6(destination, source)
         }
         _ => return keys,
@@ -67,6 +68,8 @@ mod tests {
             let of = |from, to| connections.of(&packet(is_v6, from, to));
             let one = of((1, 70), (2, 80));
             assert_eq!(one, of((2, 80), (1, 70)));
+            // Of two ends of one host, too.
+            assert_eq!(of((1, 70), (1, 80)), of((1, 80), (1, 70)));
             for other in [of((1, 80), (2, 70)), of((1, 71), (2, 80)), of((1, 70), (3, 80))] {
                 assert_ne!(one, other);
             }

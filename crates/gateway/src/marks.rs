@@ -419,4 +419,21 @@ mod tests {
             let _ = (other.and_then(|other| rule(&other)), policy(&message), expressions(&bytes));
         }
     }
+
+    /// Calico takes all bits that its manual names, whichever its rules show.
+    #[test]
+    fn who_is_known_takes_all_of_its_bits() {
+        let compares: &[Expression<'_>] = &[
+            ("meta", &load),
+            ("cmp", &|w: &mut Writer| {
+                w.number(1, 1);
+                data(w, 3, 0x21);
+            }),
+        ];
+        let bits = |table, chain| told(table, chain, compares).map(|used| used.bits);
+        assert_eq!(bits("filter", "cali-FORWARD"), Some(0xffff_0021));
+        assert_eq!(bits("calico", "forward"), Some(0xffff_0021));
+        assert_eq!(bits("filter", "forward"), Some(0x21));
+        assert_eq!(told("filter", "cali-FORWARD", &[]), None);
+    }
 }

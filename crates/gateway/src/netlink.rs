@@ -459,4 +459,20 @@ mod tests {
             assert!(total <= length);
         }
     }
+
+    /// A header alone is a message, and an attribute may be a flag without data.
+    #[test]
+    fn messages_and_attributes_may_be_empty() {
+        let mut writer = Writer::default();
+        writer.begin_with(7, 0, 1, &[]);
+        writer.finish();
+        writer.begin_with(8, 0, 2, &[]);
+        writer.attribute(3, &[]);
+        writer.attribute(4, &[9]);
+        writer.finish();
+        let read: Vec<_> = Messages(writer.bytes())
+            .map(|message| (message.kind, message.attributes_after(0).collect::<Vec<_>>()))
+            .collect();
+        assert_eq!(read, [(7, vec![]), (8, vec![(3, &[][..]), (4, &[9])])]);
+    }
 }

@@ -557,6 +557,11 @@ mod tests {
             packet.is_super
         };
         assert!(is_super(libc::NFQA_SKB_GSO));
+        let mut other = Writer::default();
+        other.begin(VERDICT, 0, 0, 2, 5);
+        other.attribute(1, &[0, 0, 0, 42, 8, 0, 3]);
+        other.finish();
+        assert_eq!(parse(other.bytes()), Event::Unknown);
         assert!(!is_super(libc::NFQA_SKB_CSUMNOTREADY | libc::NFQA_SKB_CSUM_NOTVERIFIED));
     }
 

@@ -152,4 +152,15 @@ mod tests {
         assert_eq!((collected, owner.dropped), (vec![2], 2));
         assert_eq!(marks(&mut owner), [None, None]);
     }
+
+    /// The discipline asks about the packet that arrives, once; of older ones nothing is known.
+    #[test]
+    fn the_arriving_header_is_told_once() {
+        let mut owner = Owner::new(Verdicts::new(5, 16), MarkBits::DEFAULT);
+        let view = AckView { ack: 7, ..AckView::default() };
+        owner.arriving = Some(view);
+        let packet = Packet::new(1, 100);
+        assert_eq!(owner.ack_view(&packet), Some(view));
+        assert_eq!(owner.ack_view(&packet), None);
+    }
 }

@@ -461,6 +461,19 @@ target 5ms interval 100ms memory_limit 4Mb ecn drop_batch 64
         assert_eq!(imported.interfaces[0].upload.as_ref().unwrap().words, "cake nat");
     }
 
+    #[test]
+    fn the_ceiling_is_the_rate_and_the_default_class_does_the_work() {
+        let text = "qdisc htb 1: dev eth0 root refcnt 3 r2q 10 default 0x20 direct_qlen 1000\n\
+                    qdisc pie 3: dev eth0 parent 1:10 limit 9p\n\
+                    qdisc sfq 4: dev eth0 parent 1:20 limit 9p\n\
+                    class htb 1:1 root rate 8Mbit ceil 10Mbit\n\
+                    class hfsc 1:2 root rate 8Mbit ceil 90Mbit\n\
+                    class htb 2:1 root rate 8Mbit ceil 90Mbit\n";
+        let imported = import(text, None);
+        let upload = imported.interfaces[0].upload.as_ref().expect("a way");
+        assert_eq!((upload.rate.as_deref(), &*upload.words), (Some("10Mbit"), "sfq limit 9p"));
+    }
+
     /// One class below another is what it takes to shape; more of either is a choice.
     #[test]
     fn classes_that_become_one_are_told() {

@@ -126,8 +126,13 @@ mod tests {
             (packet.header_len, packet.gso_size)
         };
         assert_eq!(described(|head| head[VNET_BYTES + 46] = 5 << 4), (54, 1448));
-        assert_eq!(described(|head| head[0] = 0), (66, 1448));
-        assert_eq!(described(|head| head[0] = 2), (66, 1448));
+        for flags in [0, 2] {
+            let mut bytes = super_packet(0);
+            bytes[0] = flags;
+            bytes[2..4].copy_from_slice(&70u16.to_ne_bytes());
+            let packet = describe(Handle { chunk: 0, start: 0 }, &bytes, 2_000);
+            assert_eq!((packet.header_len, packet.gso_size), (70, 1448));
+        }
         assert_eq!(described(|head| head[1] = GSO_UDP_L4), (42, 1448));
         assert_eq!(described(|head| head[1] = GSO_NONE | GSO_ECN), (0, 0));
         assert_eq!(described(|head| head[4..6].fill(0)), (0, 0));

@@ -301,4 +301,18 @@ pub(crate) mod tests {
         };
         assert_eq!([ttl(0x7fff_ffff), ttl(0x8000_0000), ttl(u32::MAX)], [0x7fff_ffff, 0, 0]);
     }
+
+    #[test]
+    fn addresses_of_both_versions_are_read_if_they_have_their_length() {
+        let [v4, v6] = ["192.0.2.7", "2001:db8::7"].map(|text| text.parse::<IpAddr>().unwrap());
+        let IpAddr::V6(bytes) = v6 else { unreachable!() };
+        let records = [
+            record(&[0xc0, 12], 28, 9, &bytes.octets()),
+            record(&[0xc0, 12], 1, 9, &[192, 0, 2, 7]),
+            record(&[0xc0, 12], 28, 9, &[192, 0, 2, 7]),
+            record(&[0xc0, 12], 1, 9, &bytes.octets()),
+        ];
+        let bytes = [header(0x8180, 4), question("a.example", 28), records.concat()].concat();
+        assert_eq!(read(&bytes).unwrap().answer.unwrap().addresses, [v6, v4]);
+    }
 }

@@ -460,19 +460,21 @@ mod tests {
     #[test]
     fn an_answer_comes_from_where_the_query_went_and_in_time() {
         let hosts = [HostName::read("example.org").unwrap()];
-        let v6 = |last| {
-            let [mut home, mut far] = [[0xfd; 16], [0x20; 16]];
-            (home[15], far[15]) = (7, last);
-            FlowKeys { addresses: Addresses::V6(home, far), ..flow(1) }
+        let [home, far, other] = [[0xfd; 16], [0x20; 16], [0x21; 16]];
+        let v6 = |far| FlowKeys { addresses: Addresses::V6(home, far), ..flow(1) };
+        let back = |addresses, port| FlowKeys {
+            addresses,
+            protocol: Some(17),
+            ports: [0, 53, 0x9c, port],
         };
-        let ports = FlowKeys { ports: [0x9c, 0x41, 0, 53], ..flow(1) };
+        let v4 = Addresses::V4([192, 0, 2, 1], [192, 168, 1, 7]);
         for (asked, answered, after, counts) in [
-            (flow(1), reversed(flow(1)), PATIENCE, true),
-            (flow(1), reversed(flow(1)), PATIENCE + Span(1), false),
+            (flow(1), back(v4, 0x40), PATIENCE, true),
+            (flow(1), back(v4, 0x40), PATIENCE + Span(1), false),
             (flow(1), flow(1), Span(0), false),
-            (flow(1), reversed(ports), Span(0), false),
-            (v6(1), reversed(v6(1)), Span(0), true),
-            (v6(1), reversed(v6(2)), Span(0), false),
+            (flow(1), back(v4, 0x41), Span(0), false),
+            (v6(far), back(Addresses::V6(far, home), 0x40), Span(0), true),
+            (v6(far), back(Addresses::V6(other, home), 0x40), Span(0), false),
         ] {
             let (mut queries, mut known) = (VecDeque::new(), Addressed::new());
             let mut found = Vec::new();

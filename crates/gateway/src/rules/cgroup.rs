@@ -68,7 +68,11 @@ pub(crate) fn find(mut cgroups: Vec<Cgroup>) -> Vec<Found> {
 
 /// Where the groups of the second version are mounted.
 fn root() -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string(MOUNTS).ok()?;
+    root_in(&std::fs::read_to_string(MOUNTS).ok()?)
+}
+
+/// The same in the kernel's list: device, place and kind of each mount, and more.
+fn root_in(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let mut words = line.split(' ').skip(1);
         let (place, kind) = (words.next()?, words.next()?);
@@ -97,5 +101,13 @@ mod tests {
         let all = ["a", "b/c", "a/b/c", "b/c"].map(|text| Cgroup::read(text).unwrap());
         let found: Vec<String> = find(all.to_vec()).iter().map(|f| f.cgroup.to_string()).collect();
         assert_eq!(found, ["a/b/c", "b/c", "a"]);
+    }
+
+    #[test]
+    fn groups_are_looked_for_where_the_second_version_is_mounted() {
+        let mounts = "cgroup /sys/fs/cgroup/net_cls cgroup rw,net_cls 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        assert_eq!(root_in(mounts), Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(root_in("cgroup2 /sys/fs/cgroup tmpfs rw 0 0\n"), None);
     }
 }

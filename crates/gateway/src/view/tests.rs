@@ -238,3 +238,96 @@ fn hosts_have_what_their_flows_have() {
     assert_eq!(counted(0), (0b11000, 0b11000 << 5, 16_000));
     assert_eq!(counted(1), (0b00111, 0b00111 << 5, 4_000));
 }
+
+/// Quantiles are of the packets of ten intervals; at the first look, of all since the beginning.
+#[test]
+fn delays_are_of_the_last_looks() {
+    let mut viewer = Viewer::new();
+    let limit = |bucket| crate::flows::bucket_limit(bucket).0;
+    for n in 0..=WINDOW as u64 + 2 {
+        let mut look = look((n + 1) * SECOND_NS, n, n, Vec::new());
+        look.lines[0].sojourns[10] = if n == 0 { 0 } else { 1_000 };
+        let delay = viewer.see(look, &Names::none()).lines[0].delay.unwrap();
+        let expected = match n {
+            0 => 0,
+            1..=10 => limit(10),
+            _ => limit(40),
+        };
+        assert_eq!(delay.p50_ns, expected, "{n}");
+    }
+    let first = Viewer::new().see(look(SECOND_NS, 1, 9, Vec::new()), &Names::none());
+    let delay = first.lines[0].delay.unwrap();
+    assert_eq!((delay.p50_ns, delay.now_ns), (limit(40), 3_000_000));
+}
+
+#[test]
+fn nothing_waits_while_nothing_comes() {
+    let mut viewer = Viewer::new();
+    let mut now = |n: u64, packets| {
+        viewer.see(look(n * SECOND_NS, 0, packets, Vec::new()), &Names::none()).lines[0]
+            .delay
+            .unwrap()
+            .now_ns
+    };
+    assert_eq!([now(1, 0), now(2, 5), now(3, 5), now(4, 6)], [3_000_000, 3_000_000, 0, 3_000_000]);
+}
+
+#[test]
+fn what_counts_anew_begins_anew() {
+    let delay = |second: Look| {
+        let mut viewer = Viewer::new();
+        viewer.see(look(SECOND_NS, 1, 9, Vec::new()), &Names::none());
+        viewer.see(second, &Names::none()).lines[0].delay.unwrap().p50_ns
+    };
+    let at = |packets| look(2 * SECOND_NS, 1, packets, Vec::new());
+    let since_the_beginning = crate::flows::bucket_limit(40).0;
+    assert_eq!(delay(at(9)), 0, "nothing came");
+    assert_eq!(delay(at(8)), since_the_beginning);
+    let mut other = at(9);
+    other.entries.push(entry(Direction::Download, 0));
+    assert_eq!(delay(other), since_the_beginning);
+}
+
+#[test]
+fn counters_of_a_line_are_told_with_what_is_new() {
+    let mut viewer = Viewer::new();
+    let mut at = |n: u64| {
+        let mut look = look(n * SECOND_NS, 0, n, Vec::new());
+        let line = &mut look.entries[0];
+        line.datapath.cpu = simnel_core::Span(n * SECOND_NS / 4);
+        line.datapath.marked = 3 * n;
+        line.stats.totals.sent_packets = 100 * n;
+        line.stats.totals.dropped[DropReason::AckFilter as usize] = 50 * n;
+        line.stats.totals.dropped[DropReason::Overlimit as usize] = 7 * n;
+        viewer.see(look, &Names::none()).lines.remove(0)
+    };
+    let first = at(1);
+    assert_eq!((first.drops, first.new_drops, first.new_marks), (7, 0, Some(0)));
+    let second = at(2);
+    assert_eq!((second.drops, second.new_drops), (14, 7), "filtered acknowledgements are no loss");
+    assert_eq!((second.marks, second.new_marks), (Some(6), Some(3)));
+    assert_eq!((second.packets_per_s, second.cpu_permille), (100, Some(250)));
+}
+
+#[test]
+fn tiers_of_a_flow_are_those_of_the_first_cake() {
+    let told = |words: &str| {
+        let mut look = look(SECOND_NS, 0, 1, vec![flow(Direction::Upload, 2, 1, 1)]);
+        look.flows[0].dscp = 46;
+        look.entries[0].config = words.into();
+        let config = qdisc::parse(words).unwrap();
+        let qdisc = qdisc::build(&config, &qdisc::Device::default()).unwrap();
+        look.entries[0].stats = qdisc.snapshot();
+        let view = Viewer::new().see(look, &Names::none());
+        let tiers: Vec<String> = view.lines[0].tiers.iter().map(|tier| tier.name.clone()).collect();
+        (view.flows[0].class.clone(), tiers)
+    };
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let (class, tiers) = told("cake bandwidth 10mbit diffserv4");
+    assert_eq!(
+        (class.as_deref(), tiers),
+        (Some("Voice"), names(&["Bulk", "Best Effort", "Video", "Voice"]))
+    );
+    assert_eq!(told("cake bandwidth 10mbit besteffort"), (None, names(&["all"])));
+    assert_eq!(told("fq_codel"), (None, names(&[])));
+}
