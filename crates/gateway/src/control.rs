@@ -17,7 +17,7 @@
 //! Settings travel as `tc`'s words, counters as numbers under their names here, times in
 //! nanoseconds, rates in bytes a second. An unknown key in a request is an error.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -223,6 +223,9 @@ pub fn interfaces(directory: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
+/// How long a daemon may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A connection to the daemon of one interface.
 pub struct Client {
     stream: BufReader<UnixStream>,
@@ -234,18 +237,17 @@ impl Client {
     /// # Errors
     /// [`Error::NotUp`] if nobody listens, [`Error::Restarting`] if somebody is about to.
     pub fn connect(directory: &Path, interface: &str) -> Result<Client, Error> {
-        const PATIENCE: Option<Duration> = Some(Duration::from_secs(10));
         check_name(interface)?;
         let path = socket_path(directory, interface);
         match UnixStream::connect(&path) {
             Ok(stream) => {
                 stream
-                    .set_read_timeout(PATIENCE)
-                    .and_then(|()| stream.set_write_timeout(PATIENCE))
+                    .set_read_timeout(Some(PATIENCE))
+                    .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
                     .map_err(|e| Error::system("setting up the control socket", e))?;
                 Ok(Client { stream: BufReader::new(stream) })
             }
-            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 Err(Error::system(format!("connecting to {} (are you root?)", path.display()), e))
             }
             Err(_) if is_locked(directory, interface) => {
@@ -283,7 +285,13 @@ impl Client {
     /// # Errors
     /// [`Error::Remote`] with the daemon's words if it could not be done.
     pub fn ask(&mut self, request: &Request) -> Result<Reply, Error> {
-        let failed = |e| Error::system("talking to the daemon", e);
+        let failed = |error: std::io::Error| match error.kind() {
+            ErrorKind::WouldBlock => {
+                let error = std::io::Error::other(format!("it has not answered for {PATIENCE:?}"));
+                Error::system("talking to the daemon", error)
+            }
+            _ => Error::system("talking to the daemon", error),
+        };
         let mut line = serde_json::to_string(request).map_err(protocol)?;
         line.push('\n');
         self.stream.get_mut().write_all(line.as_bytes()).map_err(failed)?;
@@ -390,6 +398,15 @@ mod tests {
     use simnel_core::{Rate, Span};
 
     use super::*;
+
+    #[test]
+    fn a_daemon_that_does_not_answer_is_named() {
+        let (stream, daemon) = UnixStream::pair().unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let error = Client { stream: BufReader::new(stream) }.rules().unwrap_err();
+        assert_eq!(error.to_string(), "talking to the daemon: it has not answered for 10s");
+        drop(daemon);
+    }
 
     #[test]
     fn a_snapshot_survives_the_wire() {

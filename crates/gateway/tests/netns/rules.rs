@@ -123,7 +123,37 @@ pub fn rules_with_long_lists_are_laid() {
             assert_eq!(packets, [expected; 2], "port {port}, rule {}", at + 1);
         }
     }
+    reload_under_way(&world, || {
+        for first in 7_003..7_006 {
+            reload(&world, words, &rules(first), &format!("port {first}"));
+        }
+    });
     world.stop();
+}
+
+/// Exchanges at a port of the last rule as long as `reload` lasts: no packet passes unmarked.
+fn reload_under_way(world: &World, reload: impl FnOnce()) {
+    let port = 1_000 + 63 * 90;
+    let bulk = || world.client("wan0").show().unwrap().iter().map(|e| tiers(e)[0]).collect();
+    let before: Vec<u64> = bulk();
+    let is_over = AtomicBool::new(false);
+    let exchanges = std::thread::scope(|scope| {
+        let traffic = scope.spawn(|| {
+            let mut exchanges = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                exchange(world, "10.77.2.2", port, 0);
+                exchanges += 1;
+            }
+            exchanges
+        });
+        reload();
+        is_over.store(true, Ordering::Relaxed);
+        traffic.join().unwrap()
+    });
+    println!("  {exchanges} exchanges beside it");
+    for (before, after) in before.into_iter().zip(bulk()) {
+        assert_eq!(after - before, exchanges * EACH);
+    }
 }
 
 /// Packets of each rule, of upload and download.
