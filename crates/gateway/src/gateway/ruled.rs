@@ -90,9 +90,11 @@ impl Gateway {
     /// Puts `plans` into the table.
     pub(super) fn lay(&mut self, plans: [Plan; 2]) -> Result<(), Error> {
         let ruling = self.ruling(plans);
-        let Some(table) = &mut self.table else { return Ok(()) };
-        table.set_rules(ruling)?;
-        self.keep_names()
+        let known = self.names.as_ref().map(|names| names.all(sys::now())).unwrap_or_default();
+        match &mut self.table {
+            Some(table) => table.set_rules(ruling, &known),
+            None => Ok(()),
+        }
     }
 
     /// `plans`, and what they need beside.

@@ -43,7 +43,7 @@ impl Queues {
 pub(super) struct Batch<'a> {
     pub(super) writer: Writer,
     sequence: u32,
-    /// Those that rules refer to.
+    /// Those that rules refer to. They must have been made before.
     pub(super) lists: Lists,
     family: Family,
     pub(super) table: &'a str,
@@ -67,6 +67,9 @@ impl<'a> Batch<'a> {
 
     pub(super) fn commit(mut self, socket: &Socket) -> Result<(), (u32, io::Error)> {
         let last = self.sequence;
+        if last == BEGIN {
+            return Ok(());
+        }
         self.writer.ask();
         socket.transact(&self.end(), last..=last)
     }
@@ -186,7 +189,6 @@ impl<'a> Batch<'a> {
         let mut rule = Expressions { writer: Writer::default(), lists: &mut self.lists };
         expressions(&mut rule);
         let rule = rule.writer;
-        self.make_lists();
         self.begin(libc::NFT_MSG_NEWRULE, libc::NLM_F_CREATE | libc::NLM_F_APPEND);
         self.writer.string(1, self.table);
         self.writer.string(2, chain);

@@ -1,8 +1,9 @@
 //! Lists of values in rules: sets, of which several rules may have the same.
 //!
-//! They come with the rules of a transaction, and go with them in another one. Sets without a name
-//! would go by themselves. But such a set serves one rule only, and for its name the kernel looks
-//! at all that there are: a few thousand took two seconds.
+//! A set is made in a transaction before that of its first rule: Linux 6.18 lets rules of a
+//! transaction hold some milliseconds before its sets do, and packets pass these rules in between.
+//! Sets without a name would go with their rule. But such a set serves one rule only, and for its
+//! name the kernel looks at all that there are: a few thousand took two seconds.
 //!
 //! Elements are where an interval begins and where it has ended, in order. Values are numbers whose
 //! bytes are in network order; what a register has in the machine's order is read so, too.
@@ -53,29 +54,46 @@ pub(super) struct List {
     pub(super) intervals: Vec<Interval>,
 }
 
-/// Lists of a transaction, by number.
-#[derive(Default)]
+/// Lists by number: those that there are in the table, and those that a transaction's rules need.
+#[derive(Clone, Default)]
 pub(super) struct Lists {
-    all: BTreeMap<List, usize>,
-    /// Those that the kernel is not told of yet.
-    new: Vec<(usize, List)>,
+    laid: BTreeMap<List, usize>,
+    needed: BTreeMap<List, usize>,
+    /// Numbers from here on are free.
+    free: usize,
 }
 
 impl Lists {
-    /// Name of the set that is this list.
+    /// Name of the set that is this list, which is needed.
     pub(super) fn name(&mut self, list: List) -> String {
-        let next = self.all.len();
-        let new = &mut self.new;
-        let number = *self.all.entry(list).or_insert_with_key(|list| {
-            new.push((next, list.clone()));
-            next
+        let (laid, free) = (&self.laid, &mut self.free);
+        let number = *self.needed.entry(list).or_insert_with_key(|list| {
+            laid.get(list).copied().unwrap_or_else(|| {
+                *free += 1;
+                *free - 1
+            })
         });
         name(number)
     }
 
-    /// How many there are: their numbers are below.
-    pub(super) fn count(&self) -> usize {
-        self.all.len()
+    /// The same once the needed ones have been made.
+    pub(super) fn made(&self) -> Lists {
+        let Lists { laid, needed, free } = self.clone();
+        Lists { laid: laid.into_iter().chain(needed).collect(), needed: BTreeMap::new(), free }
+    }
+
+    /// The same once all others have been removed.
+    pub(super) fn removed(self) -> Lists {
+        Lists { laid: self.needed, needed: BTreeMap::new(), free: self.free }
+    }
+
+    fn missing(&self) -> impl Iterator<Item = (&List, &usize)> {
+        self.needed.iter().filter(|(list, _)| !self.laid.contains_key(*list))
+    }
+
+    fn left_over(&self) -> impl Iterator<Item = &usize> {
+        let is_old = |(list, _): &(&List, &usize)| !self.needed.contains_key(*list);
+        self.laid.iter().filter(is_old).map(|(_, number)| number)
     }
 }
 
@@ -84,19 +102,17 @@ fn name(number: usize) -> String {
 }
 
 impl Batch<'_> {
-    /// Makes the sets of lists that are new.
-    pub(super) fn make_lists(&mut self) {
-        for (number, list) in std::mem::take(&mut self.lists.new) {
-            self.make_list(&name(number), &list);
-        }
+    /// Makes those of `lists` that are needed and not there.
+    pub(super) fn make_lists(&mut self, lists: &Lists) {
+        lists.missing().for_each(|(list, number)| self.make_list(&name(*number), list));
     }
 
-    /// Removes lists of an earlier transaction, whose rules are gone.
-    pub(super) fn remove_lists(&mut self, count: usize) {
-        for number in 0..count {
+    /// Removes those of `lists` that are there and not needed.
+    pub(super) fn remove_lists(&mut self, lists: &Lists) {
+        for number in lists.left_over() {
             self.begin(libc::NFT_MSG_DELSET, 0);
             self.writer.string(1, self.table);
-            self.writer.string(2, &name(number));
+            self.writer.string(2, &name(*number));
             self.writer.finish();
         }
     }
@@ -123,5 +139,33 @@ impl Batch<'_> {
         }
         self.writer.end(all);
         self.writer.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(first: u128) -> List {
+        List { key: Key::PORT, intervals: vec![(first, first), (9_000, 9_001)] }
+    }
+
+    /// No set has the name of another one as long as rules may look at it.
+    #[test]
+    fn what_stays_keeps_its_set_and_what_comes_has_a_new_one() {
+        let mut lists = Lists::default();
+        assert_eq!([7, 8, 7].map(|first| lists.name(list(first))), ["list_0", "list_1", "list_0"]);
+        assert_eq!((lists.missing().count(), lists.left_over().count()), (2, 0));
+        lists = lists.removed();
+        assert_eq!([8, 6].map(|first| lists.name(list(first))), ["list_1", "list_2"]);
+        let before = lists.clone();
+        assert_eq!(lists.missing().collect::<Vec<_>>(), [(&list(6), &2)]);
+        assert_eq!(lists.left_over().collect::<Vec<_>>(), [&0]);
+        lists = lists.removed();
+        assert_eq!((lists.name(list(7)), lists.left_over().count()), ("list_3".into(), 2));
+        // Rules that were refused have left their lists behind.
+        let mut refused = before.made();
+        refused.name(list(7));
+        assert_eq!(refused.left_over().collect::<Vec<_>>(), [&2, &1]);
     }
 }

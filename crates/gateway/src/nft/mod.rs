@@ -47,6 +47,7 @@ use crate::rules::{Counted, HostName, Mac, Plan};
 
 use batch::{Batch, TABLE_SEQUENCE};
 pub(crate) use batch::{Family, Queues};
+use lists::Lists;
 pub(crate) use others::{in_others, Other};
 
 /// After destination NAT (-100).
@@ -172,8 +173,7 @@ pub(crate) struct Table {
     kernel: Kernel,
     /// Chains whose rules queue.
     queue_chains: Vec<&'static str>,
-    /// Lists of its rules.
-    lists: usize,
+    lists: Lists,
 }
 
 /// Name of the table of `interface`. Bytes that nftables' own language cannot spell become `_` and
@@ -201,14 +201,18 @@ impl Table {
         let socket = Socket::open().map_err(kernel_lacks)?;
         let name = table_name(&wanted.interface);
         let attempt = |kernel: Kernel| {
+            let mut rules = Batch::new(wanted.family, &name);
+            fill(&mut rules, &wanted, kernel);
             let mut batch = Batch::new(wanted.family, &name);
             batch.table();
+            batch.make_lists(&rules.lists);
+            batch.lists = rules.lists;
             for (_, place, _) in wanted.directions() {
                 batch.chain(place.queue_chain, place.hook, place.priority);
                 batch.chain(place.act_chain, place.hook, place.priority + 1);
             }
             fill(&mut batch, &wanted, kernel);
-            let lists = batch.lists.count();
+            let lists = batch.lists.clone().removed();
             batch.commit(&socket).map(|()| lists)
         };
         let result = loop {
@@ -235,10 +239,14 @@ impl Table {
         }
     }
 
-    /// Other rules in front of the queues, in one transaction: no packet sees half of it.
-    pub(crate) fn set_rules(&mut self, rules: Ruling) -> Result<(), Error> {
+    /// Other rules in front of the queues, in one transaction: no packet sees half of it. What they
+    /// look at is there before, with all that is `known` of host names.
+    pub(crate) fn set_rules(&mut self, rules: Ruling, known: &[Known]) -> Result<(), Error> {
+        let refused = |(_, error)| Error::system("setting the rules", error);
         let wanted = Wanted { rules, ..self.wanted.clone() };
-        let mut batch = Batch::new(self.wanted.family, &self.name);
+        let name = self.name.clone();
+        let mut batch = Batch::new(self.wanted.family, &name);
+        batch.lists = self.lists.clone();
         for (_, place, plan) in self.wanted.directions() {
             batch.flush_chain(place.queue_chain);
             batch.flush_chain(place.act_chain);
@@ -256,11 +264,18 @@ impl Table {
             batch.flush_chain(ASK_CHAIN);
             batch.flush_chain(ANSWER_CHAIN);
         }
-        batch.remove_lists(self.lists);
         fill(&mut batch, &wanted, self.kernel);
-        let lists = batch.lists.count();
-        batch.commit(&self.socket).map_err(|(_, e)| Error::system("setting the rules", e))?;
-        (self.wanted, self.lists) = (wanted, lists);
+        let lists = batch.lists.clone();
+        batch.remove_lists(&lists);
+
+        let mut before = Batch::new(self.wanted.family, &name);
+        chains::host_sets(&mut before, &wanted.hosts());
+        before.make_lists(&lists);
+        before.commit(&self.socket).map_err(refused)?;
+        self.lists = lists.made();
+        self.keep_in(&wanted.hosts(), known)?;
+        batch.commit(&self.socket).map_err(refused)?;
+        (self.wanted, self.lists) = (wanted, lists.removed());
         Ok(())
     }
 
@@ -270,14 +285,18 @@ impl Table {
         if known.is_empty() {
             return Ok(());
         }
-        for hosts in self.wanted.hosts() {
+        self.keep_in(&self.wanted.hosts(), known)
+    }
+
+    fn keep_in(&self, lists: &[Vec<HostName>], known: &[Known]) -> Result<(), Error> {
+        for hosts in lists {
             let known: Vec<&Known> =
                 known.iter().filter(|known| hosts.contains(&known.host)).collect();
             if known.is_empty() {
                 continue;
             }
             let mut batch = Batch::new(self.wanted.family, &self.name);
-            chains::keep(&mut batch, &hosts, &known);
+            chains::keep(&mut batch, hosts, &known);
             batch.commit(&self.socket).map_err(|(_, e)| {
                 let names: Vec<String> = hosts.iter().map(HostName::to_string).collect();
                 Error::system(format!("keeping addresses of {}", names.join(", ")), e)
