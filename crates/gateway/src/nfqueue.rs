@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::netlink::{Messages, Writer, HEADER};
+use crate::netlink::{Messages, Socket, Writer, HEADER};
 use crate::sys::{self, Datagrams};
 
 const SUBSYSTEM: i32 = libc::NFNL_SUBSYS_QUEUE << 8;
@@ -117,30 +117,42 @@ pub(crate) fn open(
         what: "NFQUEUE (nfnetlink_queue)",
         fix: "`modprobe nfnetlink_queue` (OpenWrt: the package kmod-nfnetlink-queue)",
     };
-    for number in numbers.clone() {
-        // A fresh socket for each attempt: errors of the last would still be waiting in it.
-        let socket = crate::netlink::Socket::open()
-            .map_err(|e| Error::system("opening a netlink socket", e))?;
-        match bind(&socket, number, length) {
-            Ok(()) => {
-                let socket = Arc::new(tune(socket.into_fd())?);
-                let datagrams = Datagrams::new(BATCH, MESSAGE_SIZE);
-                return Ok((number, Queue { socket, datagrams }, Verdicts::new(number, length)));
-            }
-            Err(e) => match e.raw_os_error() {
-                Some(libc::EBUSY | libc::EEXIST) => {}
-                // Also the answer for a queue that another socket has.
-                Some(libc::EPERM) if has_net_admin() => {}
-                Some(libc::EPERM) => return Err(Error::Privilege),
-                Some(libc::EINVAL | libc::EOPNOTSUPP) => return Err(lacks),
-                _ => return Err(Error::system(format!("binding to NFQUEUE {number}"), e)),
-            },
-        }
-    }
-    Err(Error::NoQueueNumber { first: *numbers.start(), last: *numbers.end() })
+    let (first, last) = (*numbers.start(), *numbers.end());
+    let bound = first_free(numbers, lacks, |socket, number| bind(socket, number, length))?;
+    let (number, socket) = bound.ok_or(Error::NoQueueNumber { first, last })?;
+    let socket = Arc::new(tune(socket)?);
+    let datagrams = Datagrams::new(BATCH, MESSAGE_SIZE);
+    Ok((number, Queue { socket, datagrams }, Verdicts::new(number, length)))
 }
 
-fn bind(socket: &crate::netlink::Socket, number: u16, length: u32) -> io::Result<()> {
+/// The first of `numbers` to which `bind` gets a socket, with it; None if others have them all.
+///
+/// # Errors
+/// A privilege is missing; or the kernel `lacks` what it takes.
+pub(crate) fn first_free(
+    numbers: std::ops::RangeInclusive<u16>,
+    lacks: Error,
+    bind: impl Fn(&Socket, u16) -> io::Result<()>,
+) -> Result<Option<(u16, OwnedFd)>, Error> {
+    for number in numbers {
+        // A fresh socket for each attempt: errors of the last would still be waiting in it.
+        let socket = Socket::open().map_err(|e| Error::system("opening a netlink socket", e))?;
+        let Err(error) = bind(&socket, number) else {
+            return Ok(Some((number, socket.into_fd())));
+        };
+        match error.raw_os_error() {
+            Some(libc::EBUSY | libc::EEXIST) => {}
+            // Also the answer for a number that another socket has.
+            Some(libc::EPERM) if has_net_admin() => {}
+            Some(libc::EPERM) => return Err(Error::Privilege),
+            Some(libc::EINVAL | libc::EOPNOTSUPP) => return Err(lacks),
+            _ => return Err(Error::system(format!("binding to netfilter's {number}"), error)),
+        }
+    }
+    Ok(None)
+}
+
+fn bind(socket: &Socket, number: u16, length: u32) -> io::Result<()> {
     let mut writer = Writer::default();
     let mut sequence = 0;
     let mut message = |attributes: &dyn Fn(&mut Writer)| {

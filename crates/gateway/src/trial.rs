@@ -175,4 +175,12 @@ mod tests {
         later.resume("wan", serde_json::from_str(&told).unwrap());
         assert_eq!(later.left("wan", Time(5)), trials.left("wan", Time(5)));
     }
+
+    #[test]
+    fn what_is_forgotten_leads_nowhere() {
+        let mut trials = Trials::default();
+        trials.begin("wan", change("cake"), Time(0), MINUTE);
+        trials.clear();
+        assert_eq!((trials.due(Time::MAX), trials.patience(Time(0))), (None, None));
+    }
 }

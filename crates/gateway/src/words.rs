@@ -442,4 +442,19 @@ mod tests {
         let error = changed(Upload, "cake bandwidth 9mbit", None, "netem delay 9ms").unwrap_err();
         assert!(error.contains("`netem` (word 1) cannot be used: of what netem"), "{error}");
     }
+
+    #[test]
+    fn what_will_not_be_as_it_was_meant_is_said() {
+        let said = |words| misgiving("eth0", Upload, &settings(words));
+        assert_eq!(said("cake bandwidth 9mbit"), None);
+        assert_eq!(said("htb rate 9mbit burst 15k fq_codel"), None);
+        let unlimited = said("fq_codel").expect("a word");
+        assert!(unlimited
+            .starts_with("nothing limits the upload of `eth0`: fq_codel will find no queue"));
+        let nothing = said("pfifo limit 0").expect("a word");
+        assert!(
+            nothing.starts_with("packets of the upload of `eth0` will be dropped: "),
+            "{nothing}"
+        );
+    }
 }

@@ -204,6 +204,7 @@ mod tests {
     fn quantiles_are_within_one_percent_and_means_exact() {
         let mut distribution = Distribution::default();
         assert_eq!((distribution.mean(), distribution.quantile(500)), (None, None));
+        assert_eq!((distribution.least(), distribution.greatest()), (None, None));
         for millis in 1..=1000 {
             distribution.record(Span::from_millis(millis));
         }
@@ -214,6 +215,14 @@ mod tests {
             assert!(value.abs_diff(exact) * 100 <= exact, "{per_mille}: {value}");
         }
         assert_eq!(distribution.cumulative().last(), Some(&(Span::from_millis(1000), 1000)));
+        // A quantile is the middle of its bucket, within what was recorded.
+        let mut spread = Distribution::default();
+        for nanos in [1, 1_000_000, 1_000_000_000] {
+            spread.record(Span(nanos));
+        }
+        let (start, width) = bucket(index(1_000_000));
+        assert_eq!(spread.quantile(500), Some(Span(start + width / 2)));
+        assert_eq!(spread.quantile(1000), spread.greatest());
         let mut twice = distribution.clone();
         twice.merge(&distribution);
         assert_eq!((twice.count(), twice.mean()), (2000, distribution.mean()));

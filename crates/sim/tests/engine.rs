@@ -148,6 +148,16 @@ fn losses_are_as_asked() {
     let results = run(&setup, 3);
     let fates = &results.flows[0].fates[0];
     assert!(fates.lost.abs_diff(90_000 / 10) < 300, "{fates:?}");
+    // A period counts segments of data: no datagrams, and no acknowledgements.
+    setup.lines.iter_mut().for_each(|line| line.loss = Loss::Every(50));
+    let bulk = traffic(Kind::Bulk { size: Some(1_448_000) }, Direction::Up);
+    setup.traffic.push(bulk);
+    setup.warmup = Span::ZERO;
+    let results = run(&setup, 3);
+    let lost = |flow: usize| results.flows[flow].fates.map(|fates| fates.lost);
+    assert_eq!(lost(0), [0, 0]);
+    let segments = 1_000 + results.flows[1].tcp.retransmits;
+    assert_eq!(lost(1), [segments / 50, 0]);
 }
 
 #[test]
@@ -252,6 +262,20 @@ fn an_opportunity_that_nothing_waits_for_is_lost() {
     let bytes = carried_after_an_idle_time(&mut setup);
     // 101 opportunities from 5.00 to 6.00 s, and a packet that has begun.
     assert!((99 * 1_500..=101 * 1_500 + 1_284).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn what_waits_goes_though_nothing_comes_any_more() {
+    // Packets of a whole opportunity each, twenty within a tenth of the time that they take.
+    let flood = Traffic { stop: Some(Span::from_millis(1_020)), ..cbr(1_458, 1_000) };
+    let traffic = Traffic { start: Span::from_secs(1), ..flood };
+    let mut setup = setup("pfifo limit 1000", 1_000_000, vec![traffic]);
+    let trace = simnel_sim::schedule::Trace::parse("10\n").expect("a trace");
+    setup.lines[0].shaper = Shaper::Trace(trace);
+    setup.lines[0].rate = None;
+    let results = run(&setup, 1);
+    let Outcome::Datagrams { sent, received, .. } = results.flows[0].outcome else { panic!() };
+    assert_eq!((sent, received), (20, 20));
 }
 
 #[test]
@@ -363,8 +387,12 @@ fn no_step_has_more_events_than_it_may() {
 
 /// The outcome of an application alone on lines of 100 Mbit/s with 50 ms there and back.
 fn alone(kind: Kind) -> Outcome {
+    alone_at(100_000_000, kind)
+}
+
+fn alone_at(rate: u64, kind: Kind) -> Outcome {
     let app = traffic(kind, Direction::Up);
-    run(&setup("pfifo limit 1000", 100_000_000, vec![app]), 1).flows.swap_remove(0).outcome
+    run(&setup("pfifo limit 1000", rate, vec![app]), 1).flows.swap_remove(0).outcome
 }
 
 #[test]
@@ -377,6 +405,63 @@ fn messages_arrive_half_a_round_trip_later() {
     assert!(latency.greatest() < Some(Span::from_millis(26)));
 }
 
+/// At 1 Mbit/s a message of 5,000 bytes takes 42 ms, and one comes each 40 ms.
+#[test]
+fn a_message_arrives_with_its_last_byte() {
+    let messages = Kind::Messages { size: 5_000, interval: Span::from_millis(40) };
+    let Outcome::Messages { latency, .. } = alone_at(1_000_000, messages) else { panic!() };
+    assert!(latency.least() >= Some(Span::from_millis(25 + 42)));
+    // The queue grows by 2 ms with each of some 220.
+    assert!(latency.greatest() >= Some(Span::from_millis(400)));
+}
+
+#[test]
+fn a_transfer_ends_where_it_arrives() {
+    let bulk = traffic(Kind::Bulk { size: Some(14_480) }, Direction::Up);
+    let mut setup = setup("pfifo limit 1000", 100_000_000, vec![bulk]);
+    setup.warmup = Span::ZERO;
+    let flow = run(&setup, 1).flows.swap_remove(0);
+    let took = flow.finished.expect("an end").since(flow.started);
+    // A round trip for the connection, and half of one for ten segments.
+    assert!((Span::from_millis(75)..Span::from_millis(77)).contains(&took), "{took:?}");
+}
+
+#[test]
+fn answers_are_kept_on_request_and_given_once() {
+    let mut run = Run::new(&setup("pfifo", 1_000_000, vec![ping()]), 1).expect("a good set-up");
+    run.keep_answers(0);
+    run.advance(Time::ZERO + Span::from_millis(320));
+    let answers = run.answers(0);
+    let rtt = Span::from_micros(51_696);
+    let sent = [0, 100, 200].map(|millis| (Time::ZERO + Span::from_millis(millis), rtt));
+    assert_eq!(answers, sent);
+    assert_eq!(run.answers(0), []);
+}
+
+/// When each frame left its line, and how long it was.
+#[derive(Clone, Default)]
+struct Frames(std::sync::Arc<std::sync::Mutex<Vec<(Direction, Time, usize)>>>);
+
+impl simnel_sim::capture::Capture for Frames {
+    fn frame(&mut self, direction: Direction, now: Time, frame: &[u8]) {
+        self.0.lock().unwrap().push((direction, now, frame.len()));
+    }
+}
+
+#[test]
+fn a_capture_has_each_frame_as_it_leaves_its_line() {
+    let mut run = Run::new(&setup("pfifo", 1_000_000, vec![ping()]), 1).expect("a good set-up");
+    let frames = Frames::default();
+    run.capture(Box::new(frames.clone()));
+    run.advance(Time::ZERO + Span::from_millis(90));
+    drop(run.results());
+    // 106 bytes take 848 us at 1 Mbit/s; the answer comes after a round trip.
+    let at = |micros| Time::ZERO + Span::from_micros(micros);
+    let expected = [(Direction::Up, at(848), 106), (Direction::Down, at(51_696), 106)];
+    assert_eq!(*frames.0.lock().unwrap(), expected);
+    assert_eq!(expected.map(|(way, ..)| way.to_string()), ["up", "down"]);
+}
+
 #[test]
 fn bursts_are_whole_before_the_next_begins() {
     let pause = Span::from_millis(300);
@@ -386,6 +471,11 @@ fn bursts_are_whole_before_the_next_begins() {
     assert!((26..=28).contains(&completed), "{completed}");
     assert!(completion.least() >= Some(Span::from_millis(25)));
     assert!(completion.greatest() < Some(Span::from_millis(27)));
+    // With headers 83.7 ms at 1 Mbit/s: a burst is complete with its last segment.
+    let bursts = Kind::Bursts { size: 10_000, pause: (pause, pause) };
+    let Outcome::Bursts { completed, completion } = alone_at(1_000_000, bursts) else { panic!() };
+    assert!(completion.least() >= Some(Span::from_micros(25_000 + 83_690)));
+    assert!((20..=22).contains(&completed), "{completed}");
 }
 
 #[test]
@@ -400,11 +490,31 @@ fn a_page_takes_its_requests_thinking_and_objects() {
         think: Span::ZERO,
         reading: Span::ZERO,
     };
-    let Outcome::Web { connections, pages, load_time } = alone(Kind::Web(params)) else { panic!() };
+    let web = Kind::Web(params.clone());
+    let Outcome::Web { connections, pages, load_time } = alone(web) else { panic!() };
     assert!(connections - pages <= 1 && pages > 8, "{pages} of {connections}");
     // A round trip for the connection and one for each object.
     assert!(load_time.least() >= Some(Span::from_millis(150)));
     assert!(load_time.greatest() < Some(Span::from_millis(151)));
+    let times = |rate, params: &simnel_sim::setup::web::Params| {
+        let Outcome::Web { pages, load_time, .. } = alone_at(rate, Kind::Web(params.clone()))
+        else {
+            panic!()
+        };
+        (pages, load_time.least(), load_time.greatest())
+    };
+    // A server thinks about each request, once it is whole: 10 kB take 83.7 ms at 1 Mbit/s.
+    let thinking =
+        simnel_sim::setup::web::Params { think: Span::from_millis(100), ..params.clone() };
+    assert!(times(100_000_000, &thinking).2 >= Some(Span::from_millis(250)));
+    let long = simnel_sim::setup::web::Params { request: (10_000, 10_000), ..params.clone() };
+    assert!(times(1_000_000, &long).1 >= Some(Span::from_micros(150_000 + 2 * 83_690)));
+    // Who reads asks for fewer pages.
+    let many =
+        simnel_sim::setup::web::Params { interval: Span::from_secs(3), pages: (99, 99), ..params };
+    let reading = simnel_sim::setup::web::Params { reading: Span::from_secs(1), ..many.clone() };
+    let (fast, slow) = (times(100_000_000, &many).0, times(100_000_000, &reading).0);
+    assert!(slow > 0 && slow * 4 < fast, "{slow} pages with reading, {fast} without");
 }
 
 #[test]

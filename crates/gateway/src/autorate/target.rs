@@ -140,4 +140,21 @@ mod tests {
             assert!(error.contains(said), "{word}: {error}");
         }
     }
+
+    /// All else that a socket says, scope and flow label, does not matter.
+    #[test]
+    fn a_server_is_known_by_its_address_and_port() {
+        let server: Target = "irtt:[2001:db8::1]:9".parse().unwrap();
+        assert_eq!((server.port(), server.address()), (Some(9), "2001:db8::1".parse().unwrap()));
+        for (from, is_it) in [
+            ("[2001:db8::1]:9", true),
+            ("[2001:db8::1%3]:9", true),
+            ("[2001:db8::1]:10", false),
+            ("[2001:db8::2]:9", false),
+        ] {
+            assert_eq!(server.is_irtt(from.parse().unwrap()), is_it, "{from}");
+        }
+        let other: Target = "2001:db8::1".parse().unwrap();
+        assert!(other.port().is_none() && !other.is_irtt("[2001:db8::1]:9".parse().unwrap()));
+    }
 }

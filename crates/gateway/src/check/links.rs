@@ -295,6 +295,10 @@ mod tests {
         assert_eq!(of("rmnet0", 519, 1500, "", "", "", false), LinkType::Mobile);
         assert_eq!(of("wg0", 65534, 1420, "wireguard", "", "", false), LinkType::Tunnel);
         assert_eq!(of("tap0", 1, 1500, "tun", "", "", false), LinkType::Tunnel);
+        assert_eq!(of("tun0", 65534, 1500, "", "", "", false), LinkType::Tunnel);
+        for (kind, hardware) in [("ifb", 1), ("dummy", 1), ("", 772)] {
+            assert_eq!(of("v0", hardware, 1500, kind, "", "", false), LinkType::Virtual, "{kind}");
+        }
         for kind in ["gretap", "ip6gretap", "vxlan", "geneve", "l2tp"] {
             assert_eq!(of("t0", 1, 1450, kind, "", "", false), LinkType::Tunnel, "{kind}");
         }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::Error;
 use crate::netlink::{Messages, Socket, Writer};
-use crate::nfqueue::has_net_admin;
+use crate::nfqueue::first_free;
 use crate::sys::{self, Datagrams};
 
 const CONFIG: i32 = libc::NFNL_SUBSYS_ULOG << 8 | libc::NFULNL_MSG_CONFIG;
@@ -38,30 +38,11 @@ pub(crate) struct Log {
 impl Log {
     /// Takes the first free group of `numbers`.
     pub(crate) fn open(numbers: RangeInclusive<u16>) -> Result<Log, Error> {
-        for group in numbers.clone() {
-            let socket =
-                Socket::open().map_err(|e| Error::system("opening a netlink socket", e))?;
-            match bind(&socket, group) {
-                Ok(()) => {
-                    let socket = tune(socket.into_fd())
-                        .map_err(|e| Error::system("setting up the log's socket", e))?;
-                    return Ok(Log {
-                        group,
-                        socket,
-                        datagrams: Datagrams::new(BATCH, MESSAGE_SIZE),
-                    });
-                }
-                Err(e) => match e.raw_os_error() {
-                    Some(libc::EBUSY | libc::EEXIST) => {}
-                    Some(libc::EPERM) if has_net_admin() => {}
-                    Some(libc::EPERM) => return Err(Error::Privilege),
-                    Some(libc::EINVAL | libc::EOPNOTSUPP) => return Err(LACKS),
-                    _ => return Err(Error::system(format!("binding to log group {group}"), e)),
-                },
-            }
-        }
         let (first, last) = (*numbers.start(), *numbers.end());
-        Err(Error::NoLogGroup { first, last })
+        let bound = first_free(numbers, LACKS, bind)?;
+        let (group, socket) = bound.ok_or(Error::NoLogGroup { first, last })?;
+        let socket = tune(socket).map_err(|e| Error::system("setting up the log's socket", e))?;
+        Ok(Log { group, socket, datagrams: Datagrams::new(BATCH, MESSAGE_SIZE) })
     }
 
     /// Receives what is there, without waiting: how many messages, and whether there may be more.
@@ -131,4 +112,42 @@ pub(crate) fn parse(datagram: &[u8]) -> Option<Logged<'_>> {
         }
     }
     Some(Logged { leaves: leaves?, bytes: bytes? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet as Linux logs it: its number and hook, then the copy.
+    fn logged(kind: i32, hook: i32, parts: &[i32]) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.begin(kind, 0, 0, 2, 7);
+        for part in parts {
+            match *part {
+                libc::NFULA_PACKET_HDR => writer.attribute(*part, &[8, 0, hook as u8, 0]),
+                part => writer.attribute(part, b"copy"),
+            }
+        }
+        writer.finish();
+        writer.bytes().to_vec()
+    }
+
+    #[test]
+    fn copies_say_at_which_hook_they_were_made() {
+        let parts = [libc::NFULA_PACKET_HDR, libc::NFULA_PREFIX, libc::NFULA_PAYLOAD];
+        let read = |bytes: &[u8]| parse(bytes).map(|one| (one.leaves, one.bytes.to_vec()));
+        let copy = b"copy".to_vec();
+        for (hook, leaves) in
+            [(libc::NF_INET_POST_ROUTING, true), (libc::NF_INET_PRE_ROUTING, false)]
+        {
+            assert_eq!(read(&logged(PACKET, hook, &parts)), Some((leaves, copy.clone())));
+        }
+        assert_eq!(read(&logged(CONFIG, 0, &parts)), None);
+        assert_eq!(read(&logged(PACKET, 0, &parts[..2])), None);
+        assert_eq!(read(&logged(PACKET, 0, &parts[1..])), None);
+        let whole = logged(PACKET, 4, &parts);
+        for length in 0..whole.len() {
+            let _ = parse(&whole[..length]);
+        }
+    }
 }

@@ -124,6 +124,8 @@ mod tests {
         assert_eq!(night.to_string(), "22:00-06:30 fri,sat");
         let sunday = hours("20:00-01:00", &["sun"]);
         assert!(sunday.hold(at(1, 0, 59)) && !sunday.hold(at(0, 0, 59)));
+        let lunch = hours("12:00-13:00", &[]);
+        assert!(lunch.hold(at(3, 12, 0)) && lunch.hold(at(3, 12, 59)) && !lunch.hold(at(3, 13, 0)));
         let noon = hours("12:00-24:00", &[]);
         assert!(noon.hold(at(3, 23, 59)) && !noon.hold(at(3, 11, 59)));
         let weekend = Hours::read(None, &[6, 0]).unwrap().unwrap();

@@ -331,3 +331,70 @@ fn tiers_of_a_flow_are_those_of_the_first_cake() {
     assert_eq!(told("cake bandwidth 10mbit besteffort"), (None, names(&["all"])));
     assert_eq!(told("fq_codel"), (None, names(&[])));
 }
+
+#[test]
+fn a_rate_that_follows_the_line_is_told_with_the_reason() {
+    use crate::autorate::{Following, Reflector, Report};
+    let reflector = |active, rtt_us| Reflector {
+        address: [192, 0, 2, 1].into(),
+        kind: Default::default(),
+        port: None,
+        active,
+        answered: 0,
+        lost: 0,
+        rtt_us,
+        tells_time: false,
+        refusal: None,
+    };
+    let told = |reflectors: Vec<Reflector>, reason: Option<&str>| {
+        let following = Following {
+            direction: Direction::Upload,
+            floor_bps: 2_000_000,
+            ceiling_bps: 20_000_000,
+            rate_bps: 10_000_000,
+            known_bps: None,
+            phase: "holding".to_owned(),
+            reason: reason.map(str::to_owned),
+            changed_ms: None,
+        };
+        let report = Report {
+            dev: "wan".to_owned(),
+            delay_us: Some(4_000),
+            baseline_us: None,
+            shifts: 0,
+            connections: 0,
+            by_passing: false,
+            directions: vec![following],
+            reflectors,
+        };
+        let mut look = look(SECOND_NS, 0, 0, Vec::new());
+        look.autorate = Some(report);
+        Viewer::new().see(look, &Names::none()).words.remove(0)
+    };
+    let follows = "the upload is quiet; autorate 10.0 Mbit/s of 2.00 Mbit/s to 20.0 Mbit/s";
+    let all = [(true, Some(9)), (false, Some(9)), (true, None)]
+        .map(|(active, rtt)| reflector(active, rtt));
+    assert_eq!(told(all.to_vec(), None), follows);
+    assert_eq!(told(all.to_vec(), Some("the delay rose")), format!("{follows} (the delay rose)"));
+    // One that is not asked, and one that does not answer, are none.
+    let none = told(all[1..].to_vec(), Some("the delay rose"));
+    assert_eq!(none, format!("{follows} (no reflector answers)"));
+}
+
+#[test]
+fn what_was_dropped_and_who_is_at_its_limit_are_told() {
+    let mut viewer = Viewer::new();
+    let mut at = |n: u64| {
+        let mut look = look(n * SECOND_NS, 0, 0, vec![flow(Direction::Upload, 2, 1, 0)]);
+        look.flows[0].backlog_packets = 1;
+        look.entries[0].datapath.cpu = simnel_core::Span(n * SECOND_NS * 8 / 10);
+        look.entries[0].stats.totals.dropped[DropReason::Overlimit as usize] = 7 * n;
+        viewer.see(look, &Names::none()).words.remove(0)
+    };
+    // A flow that waits is there, however little comes.
+    assert_eq!(at(1), "the upload carries 0 bit/s; sparse flows wait 6.0 ms");
+    let second = at(2);
+    let expected = "the upload carries 0 bit/s; sparse flows wait 6.0 ms; 7 dropped; \
+                    its thread has next to no time left";
+    assert_eq!(second, expected);
+}

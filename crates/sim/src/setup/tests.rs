@@ -40,6 +40,12 @@ fn check(cases: &[Case]) {
     }
 }
 
+/// With three flows, and two lines, 50 million numbers.
+fn ten_million_intervals(setup: &mut Setup, flows: u32) {
+    setup.recording.interval = Span(setup.duration.0 / 10_000_000);
+    setup.traffic[0].count = flows;
+}
+
 #[test]
 fn times_and_numbers_have_bounds() {
     check(&[
@@ -55,6 +61,8 @@ fn times_and_numbers_have_bounds() {
         (|s| s.recording.interval = Span(s.duration.0 / 16_666_666), None),
         (|s| s.recording.interval = Span(s.duration.0 / 16_666_668), Some("the intervals")),
         (|s| s.recording.interval = Span::ZERO, Some("the intervals")),
+        (|s| ten_million_intervals(s, 3), None),
+        (|s| ten_million_intervals(s, 4), Some("the intervals")),
     ]);
 }
 
