@@ -290,17 +290,15 @@ impl Table {
 
     fn keep_in(&self, lists: &[Vec<HostName>], known: &[Known]) -> Result<(), Error> {
         for hosts in lists {
-            let known: Vec<&Known> =
-                known.iter().filter(|known| hosts.contains(&known.host)).collect();
-            if known.is_empty() {
-                continue;
+            // A transaction each: the longest would hold up what else the core has to do.
+            for (set, elements) in chains::kept(hosts, known) {
+                let mut batch = Batch::new(self.wanted.family, &self.name);
+                batch.elements(&set, &elements);
+                batch.commit(&self.socket).map_err(|(_, e)| {
+                    let names: Vec<String> = hosts.iter().map(HostName::to_string).collect();
+                    Error::system(format!("keeping addresses of {}", names.join(", ")), e)
+                })?;
             }
-            let mut batch = Batch::new(self.wanted.family, &self.name);
-            chains::keep(&mut batch, hosts, &known);
-            batch.commit(&self.socket).map_err(|(_, e)| {
-                let names: Vec<String> = hosts.iter().map(HostName::to_string).collect();
-                Error::system(format!("keeping addresses of {}", names.join(", ")), e)
-            })?;
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ const LEARNT: i32 = 0x10 | 0x20;
 const HOST_ADDRESSES: i32 = 4 * names::ADDRESSES as i32;
 /// How long an address of a host name is kept behind its last packet.
 const HOST_KEPT_MS: u64 = names::LONGEST.as_micros() / 1_000;
-/// Addresses of one message.
+/// Addresses of one message: netlink counts the bytes of a list in 16 bits.
 const ELEMENTS: usize = 512;
 /// Begins a comment of ours.
 const COMMENT: &str = "rule ";
@@ -259,22 +259,26 @@ fn octets(address: IpAddr, family: Family) -> Option<Vec<u8>> {
     }
 }
 
-/// Keeps addresses of `hosts` in their sets.
-pub(super) fn keep(batch: &mut Batch<'_>, hosts: &[HostName], known: &[&Known]) {
+/// Keys of a set, and the milliseconds for which each is to stay.
+pub(super) type Kept = Vec<(Vec<u8>, u64)>;
+
+/// Addresses that the sets of `hosts` are to keep, by the name of the set: as many at a time as fit
+/// into a message.
+pub(super) fn kept(hosts: &[HostName], known: &[Known]) -> Vec<(String, Kept)> {
+    let mut parts = Vec::new();
     for family in Family::BOTH {
         // One address may have several names, or come in several answers: it is deleted once.
         let mut kept: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-        for known in known {
+        for known in known.iter().filter(|known| hosts.contains(&known.host)) {
             let Some(bytes) = octets(known.address, family) else { continue };
             let longest = kept.entry(bytes).or_default();
             *longest = (*longest).max(known.kept.as_micros() / 1_000);
         }
-        let elements: Vec<(Vec<u8>, u64)> = kept.into_iter().collect();
-        // As many as fit into the lengths of netlink's attributes.
-        for elements in elements.chunks(ELEMENTS) {
-            batch.elements(&host_set(hosts, family), elements);
-        }
+        let elements: Kept = kept.into_iter().collect();
+        let part = |part: &[_]| (host_set(hosts, family), part.to_vec());
+        parts.extend(elements.chunks(ELEMENTS).map(part));
     }
+    parts
 }
 
 /// Copies what is asked of resolvers, or answered by them, to the log `group`.
