@@ -272,6 +272,14 @@ impl Pool {
         !matches!(self.payload(handle), Payload::Tcp(segment) if segment.len == 0)
     }
 
+    /// True if it brings data to the socket for which `packet` is.
+    #[inline]
+    pub fn continues(&self, handle: u32, packet: u32) -> bool {
+        let [tag, before] = [self.tag(handle), self.tag(packet)];
+        let same = (tag.socket, tag.generation) == (before.socket, before.generation);
+        same && self.has_data(handle)
+    }
+
     /// Has the processor fetch a packet, and does not wait.
     #[inline]
     pub fn prefetch(&self, handle: u32) {

@@ -478,6 +478,24 @@ fn bursts_are_whole_before_the_next_begins() {
     assert!((20..=22).contains(&completed), "{completed}");
 }
 
+/// Linux's application is woken when all packets of the moment have been taken in: where the window
+/// moves on only as it reads, a flight of seven segments has one acknowledgement.
+#[test]
+fn what_arrives_together_is_read_before_it_is_acknowledged() {
+    let pause = Span::from_millis(150);
+    let mut bursts = traffic(Kind::Bursts { size: 10_000, pause: (pause, pause) }, Direction::Up);
+    (bursts.tcp.rcvbuf, bursts.tcp.rcvbuf_max) = (1 << 17, 1 << 17);
+    for ingress in [Span::ZERO, Span::from_millis(25)] {
+        let mut setup = setup("pfifo limit 1000", 100_000_000, vec![bursts.clone()]);
+        setup.lines[0].shaper = Shaper::Bucket(50_000);
+        setup.hosts[1].ingress.delay = ingress;
+        let flow = run(&setup, 1).flows.swap_remove(0);
+        let Outcome::Bursts { completed, .. } = flow.outcome else { panic!() };
+        assert!(completed >= 44 && flow.tcp.data_segments.abs_diff(7 * completed) <= 7);
+        assert!(flow.tcp.acks.abs_diff(completed) <= 1, "{} {completed}", flow.tcp.acks);
+    }
+}
+
 #[test]
 fn a_page_takes_its_requests_thinking_and_objects() {
     let params = simnel_sim::setup::web::Params {

@@ -140,6 +140,12 @@ impl Endpoint {
         }
     }
 
+    /// After [`Endpoint::on_segment`]: another segment of data comes in the same moment, before the
+    /// application can read, and what is acknowledged because it reads waits for that.
+    pub fn await_more(&mut self) {
+        self.receiver.window.await_more();
+    }
+
     /// Takes in a merged segment, apart from the way of others.
     #[inline(never)]
     fn take_merged(&mut self, segment: &Segment, unit: u32, now: &Now) {

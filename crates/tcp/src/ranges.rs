@@ -1,8 +1,7 @@
 //! A set of sequence numbers as sorted, disjoint, non-adjacent ranges.
 //!
-//! The receiver keeps what arrived out of order in one, the sender what was SACKed. Usually empty,
-//! rarely more than a handful of ranges: a sorted vector beats any tree, and never shrinks its
-//! memory, so that recovery allocates once.
+//! The sender keeps what was SACKed in one. Usually empty, rarely more than a handful of ranges: a
+//! sorted vector beats any tree, and never shrinks its memory, so that recovery allocates once.
 
 use alloc::vec::Vec;
 
@@ -28,13 +27,7 @@ impl Ranges {
         self.ranges.clear();
     }
 
-    /// The lowest range.
-    #[inline]
-    pub(crate) fn first(&self) -> Option<(u64, u64)> {
-        self.ranges.first().copied()
-    }
-
-    /// Where the lowest range is kept.
+    /// The lowest range, where it is kept.
     #[inline]
     pub(crate) fn first_ref(&self) -> Option<&(u64, u64)> {
         self.ranges.first()
@@ -63,13 +56,6 @@ impl Ranges {
         self.ranges[from] = merged;
         self.ranges.drain(from + 1..to);
         merged
-    }
-
-    /// Takes the lowest range out if it starts at or below `seq`.
-    pub(crate) fn take_first_up_to(&mut self, seq: u64) -> Option<(u64, u64)> {
-        let first = self.first().filter(|range| range.0 <= seq)?;
-        self.ranges.remove(0);
-        Some(first)
     }
 
     /// Forgets everything below `seq`.
@@ -103,11 +89,11 @@ mod tests {
     #[test]
     fn an_empty_set_has_no_lowest_range() {
         let mut ranges = Ranges::default();
-        assert!(ranges.is_empty() && ranges.first().is_none() && ranges.first_ref().is_none());
+        assert!(ranges.is_empty() && ranges.first_ref().is_none());
         ranges.insert(20, 30);
         ranges.insert(5, 10);
         assert!(!ranges.is_empty());
-        assert_eq!((ranges.first(), ranges.first_ref()), (Some((5, 10)), Some(&(5, 10))));
+        assert_eq!(ranges.first_ref(), Some(&(5, 10)));
         assert_eq!((ranges.count(), ranges.end()), (2, Some(30)));
         ranges.clear();
         assert!(ranges.is_empty() && ranges.end().is_none());

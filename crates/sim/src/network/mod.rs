@@ -221,7 +221,7 @@ impl Network {
             if to_bottleneck {
                 self.ways.enter_bottleneck(handle, now);
             } else {
-                self.deliver(handle, now);
+                self.deliver(handle, next.map(|(handle, _)| handle), now);
             }
         }
     }
@@ -274,7 +274,7 @@ impl Network {
         let kept = self.ways.lines[line as usize].wake(now);
         self.ways.serve(line as usize, now);
         if let Some(handle) = kept {
-            self.deliver(handle, now);
+            self.deliver(handle, self.ways.arrived.front().copied(), now);
         }
     }
 
@@ -319,7 +319,7 @@ impl Network {
     #[inline]
     pub fn drain(&mut self, now: Time) {
         while let Some(handle) = self.ways.arrived.pop_front() {
-            self.deliver(handle, now);
+            self.deliver(handle, self.ways.arrived.front().copied(), now);
         }
     }
 
@@ -380,9 +380,9 @@ impl Network {
         }
     }
 
-    /// A packet has arrived at its host.
+    /// A packet has arrived at its host, where another may follow in the same moment.
     #[inline]
-    fn deliver(&mut self, handle: u32, now: Time) {
+    fn deliver(&mut self, handle: u32, following: Option<u32>, now: Time) {
         let tag = self.ways.pool.tag(handle);
         let (socket, generation) = (tag.socket ^ 1, tag.generation);
         self.ways.pool.mix(now.0 ^ u64::from(handle));
@@ -396,6 +396,9 @@ impl Network {
                 let now = Now::new(now);
                 if let Some(endpoint) = &mut seat.endpoint {
                     endpoint.on_segment(segment, now);
+                    if following.is_some_and(|next| self.ways.pool.continues(next, handle)) {
+                        endpoint.await_more();
+                    }
                 }
                 self.ways.pool.delivered(handle);
                 self.ways.attend(seat, &now);

@@ -224,6 +224,10 @@ impl AckTimers {
         if out_of_order {
             return self.decide_out_of_order(nxt, window, round, now);
         }
+        // The rest is the application's, which reads when all of the moment has come.
+        if window.more_comes() {
+            return self.delay(round, now);
+        }
         if second && window.reads(nxt) {
             return true;
         }
@@ -576,6 +580,35 @@ mod tests {
             window.offer(*nxt, acks, &now)
         };
         assert!(offered(true) < offered(false));
+    }
+
+    /// Linux's `tcp_cleanup_rbuf`: what is acknowledged because the application reads waits until
+    /// all of the moment has come, a small segment as well.
+    #[test]
+    fn what_comes_together_is_acknowledged_together() {
+        let answers = |together: bool, lens: [u32; 2]| {
+            let mut receiver = Receiver::steady();
+            // The window moves on only when what has come has been read.
+            receiver.window.offered = 200_000;
+            let mut data = |len, ms, more| {
+                receiver.window.auto_consume(receiver.nxt, &at(ms));
+                if more {
+                    receiver.window.await_more();
+                }
+                receiver.data(len, ms)
+            };
+            let before = data(1_448, 1_010, false);
+            [before, data(lens[0], 1_013, together), data(lens[1], 1_013, false)]
+        };
+        assert_eq!(answers(false, [1_448, 1_448]), [false, true, false]);
+        assert_eq!(answers(true, [1_448, 1_448]), [false, false, true]);
+        assert_eq!(answers(false, [100, 1_448]), [false, true, false]);
+        assert_eq!(answers(true, [100, 1_448]), [false, false, true]);
+        // A quick phase does not wait.
+        let mut receiver = Receiver::steady();
+        receiver.acks.enter_quick(2, &receiver.window);
+        receiver.window.await_more();
+        assert!(receiver.data(1_448, 1_013));
     }
 
     /// Linux's `tcp_measure_rcv_mss`: the longest seen, or a length that comes twice in a row.

@@ -158,6 +158,8 @@ impl Receiver {
         if segment.flags.has(TcpFlags::FIN) {
             self.fin_seq = end - 1;
         }
+        // Only what has merged is more than one.
+        let segments = if segment.len == unit { 1 } else { (segment.len / unit.max(1)).max(1) };
         if segment.seq > self.nxt {
             self.note_mark(segment.ecn);
             self.acks.schedule();
@@ -170,12 +172,15 @@ impl Receiver {
                 let count = self.reassembly.blocks(&mut ranges);
                 self.owed = Some(Box::new(Owed::Ranges(ranges, count)));
             }
-            self.reassembly.store(segment.seq, end);
+            let joined = self.reassembly.store(segment.seq, end, segments);
+            if joined {
+                self.window.hold(self.reassembly.held(), self.reassembly.buffers());
+            }
             // Without SACK an ACK that moves the window would be no duplicate.
-            if fresh && self.sack && self.window.grow(segment.len, unit, false) {
+            if fresh && self.sack && self.window.grow(self.nxt, segment.len, joined) {
                 self.acks.quick_once();
             }
-            self.window.hold(self.reassembly.held(), self.reassembly.ranges());
+            self.window.hold(self.reassembly.held(), self.reassembly.buffers());
             return;
         }
         if segment.seq < self.nxt && self.sack {
@@ -183,26 +188,24 @@ impl Receiver {
         }
         let before = self.nxt;
         self.nxt = end;
-        // Only what has merged is more than one.
-        let segments = if segment.len == unit { 1 } else { (segment.len / unit.max(1)).max(1) };
         self.window.queue(before, end, segments);
         self.acks.schedule();
         self.acks.measure(unit, segment.flags.has(TcpFlags::PSH), &mut self.window);
         self.acks.pace(&self.window, round, now);
         self.note_mark(segment.ecn);
-        if unit >= window::GROWTH_LEN && self.window.grow(segment.len, unit, true) {
+        if unit >= window::GROWTH_LEN && self.window.grow(self.nxt, segment.len, true) {
             self.acks.quick_once();
         }
         if !self.reassembly.is_empty() {
-            self.nxt = self.reassembly.advance(self.nxt);
-            if self.nxt > end {
-                self.window.queue_held(end, self.nxt);
-            }
+            let window = &mut self.window;
+            self.nxt = self.reassembly.advance(self.nxt, |buffer| {
+                window.queue(buffer.left, buffer.right, buffer.segments);
+            });
             if self.reassembly.is_empty() {
                 // RFC 5681, section 4.2: a filled gap is acknowledged at once.
                 self.acks.now();
             }
-            self.window.hold(self.reassembly.held(), self.reassembly.ranges());
+            self.window.hold(self.reassembly.held(), self.reassembly.buffers());
         }
         self.received += self.nxt - before;
         if !self.fin && self.nxt > self.fin_seq {

@@ -1,11 +1,14 @@
 //! Data out of order, and the SACK blocks for them (RFC 2018, RFC 2883).
 //!
-//! The ranges themselves are kept whole; beside them the last four that changed, newest first, as
-//! Linux reports them: an ACK names the newest first, and a duplicate before all.
+//! Data is kept in buffers, as in Linux, since memory counts: what follows a buffer joins it while
+//! there is room, what precedes one does not. Beside them are the last four ranges that changed,
+//! newest first, as Linux reports them: an ACK names the newest first, and a duplicate before
+//! all.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
-use crate::ranges::Ranges;
+use super::window::MERGED;
 
 /// Ranges that are remembered by age.
 const RECENT: usize = 4;
@@ -24,14 +27,37 @@ pub(crate) struct Reassembly {
     store: Option<Box<Store>>,
 }
 
-/// Ranges out of order, and SACK blocks.
+/// Data out of order, and SACK blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
-    ranges: Ranges,
+    /// In ascending order; neighbours may touch.
+    buffers: Vec<Buffer>,
     /// The newest first, `recent_count` of them.
     recent: [(u64, u64); RECENT],
     /// With `has_duplicate`: what came twice.
     duplicate: (u64, u64),
+}
+
+/// Sequence numbers `[left, right)` of so many segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    pub left: u64,
+    pub right: u64,
+    pub segments: u32,
+}
+
+impl Store {
+    /// The lowest part of `[left, right)` that is not there, and the place of the buffer behind it.
+    fn first_gap(&self, left: u64, right: u64) -> Option<(u64, u64, usize)> {
+        let mut at = self.buffers.partition_point(|buffer| buffer.right <= left);
+        let mut start = left;
+        while self.buffers.get(at).is_some_and(|buffer| buffer.left <= start) {
+            start = self.buffers[at].right;
+            at += 1;
+        }
+        let end = self.buffers.get(at).map_or(right, |buffer| buffer.left.min(right));
+        (start < end).then_some((start, end, at))
+    }
 }
 
 impl Reassembly {
@@ -47,9 +73,9 @@ impl Reassembly {
         self.store.as_deref().filter(|_| in_use)
     }
 
-    /// Number of ranges out of order.
-    pub(crate) fn ranges(&self) -> usize {
-        self.store.as_ref().map_or(0, |store| store.ranges.count())
+    /// Number of buffers out of order.
+    pub(crate) fn buffers(&self) -> usize {
+        self.store.as_ref().map_or(0, |store| store.buffers.len())
     }
 
     /// Bytes held out of order.
@@ -67,19 +93,29 @@ impl Reassembly {
 
     /// All of `[left, right)` is there.
     pub(crate) fn holds(&self, left: u64, right: u64) -> bool {
-        self.store.as_ref().is_some_and(|store| store.ranges.first_gap(left, right).is_none())
+        self.store.as_ref().is_some_and(|store| store.first_gap(left, right).is_none())
     }
 
-    /// Stores `[left, right)`, which is told of first from now on, even if all of it was there.
-    pub(crate) fn store(&mut self, left: u64, right: u64) {
+    /// Stores `[left, right)`, so many `segments`, which is told of first from now on, even if all
+    /// of it was there. True if the buffer before took it in.
+    pub(crate) fn store(&mut self, left: u64, right: u64, segments: u32) -> bool {
         let store = self.store.get_or_insert_default();
-        let mut from = left;
-        while let Some((start, end)) = store.ranges.first_gap(from, right) {
-            self.held += (end - start) as u32;
-            from = end;
+        let (mut from, mut joined) = (left, false);
+        while let Some((left, right, at)) = store.first_gap(from, right) {
+            self.held += (right - left) as u32;
+            from = right;
+            let before = at.checked_sub(1).map(|before| &mut store.buffers[before]);
+            match before.filter(|b| b.right == left && b.segments + segments <= MERGED) {
+                Some(before) => {
+                    before.right = right;
+                    before.segments += segments;
+                    joined = true;
+                }
+                None => store.buffers.insert(at, Buffer { left, right, segments }),
+            }
         }
-        store.ranges.insert(left, right);
         self.remember(left, right);
+        joined
     }
 
     /// Puts a range in front of the list by age, joined with what it touches there.
@@ -101,14 +137,23 @@ impl Reassembly {
         store.recent.copy_from_slice(&list[..RECENT]);
     }
 
-    /// All up to `next` is in order: how far what was held reaches on from there.
-    pub(crate) fn advance(&mut self, next: u64) -> u64 {
+    /// All up to `next` is in order: hands over the buffers that this sets free, and says how far
+    /// they reach.
+    pub(crate) fn advance(&mut self, next: u64, mut over: impl FnMut(Buffer)) -> u64 {
         let Some(store) = &mut self.store else { return next };
-        let mut next = next;
-        while let Some((left, right)) = store.ranges.take_first_up_to(next) {
-            self.held -= (right - left) as u32;
-            next = next.max(right);
+        let (mut next, mut gone) = (next, 0);
+        for buffer in &store.buffers {
+            if buffer.left > next {
+                break;
+            }
+            self.held -= (buffer.right - buffer.left) as u32;
+            gone += 1;
+            if buffer.right > next {
+                over(Buffer { left: next, ..*buffer });
+                next = buffer.right;
+            }
         }
+        store.buffers.drain(..gone);
         let mut kept = 0;
         for n in 0..usize::from(self.recent_count) {
             if store.recent[n].1 > next {
@@ -156,6 +201,20 @@ impl Reassembly {
 mod tests {
     use super::*;
 
+    /// Stores one segment.
+    fn store(reassembly: &mut Reassembly, left: u64, right: u64) -> bool {
+        reassembly.store(left, right, 1)
+    }
+
+    /// The buffers that are set free if all up to `next` is in order.
+    fn advance(reassembly: &mut Reassembly, next: u64) -> (u64, std::vec::Vec<(u64, u64, u32)>) {
+        let mut freed = std::vec::Vec::new();
+        let next = reassembly.advance(next, |buffer| {
+            freed.push((buffer.left, buffer.right, buffer.segments));
+        });
+        (next, freed)
+    }
+
     fn blocks(reassembly: &mut Reassembly) -> std::vec::Vec<(u32, u32)> {
         let mut out = [(0, 0); 3];
         let count = reassembly.blocks(&mut out);
@@ -166,28 +225,29 @@ mod tests {
     fn the_newest_block_comes_first_and_grows() {
         let mut reassembly = Reassembly::default();
         assert!(!reassembly.holds(20, 30));
-        reassembly.store(20, 30);
-        reassembly.store(40, 50);
+        store(&mut reassembly, 20, 30);
+        store(&mut reassembly, 40, 50);
         assert_eq!(blocks(&mut reassembly), [(40, 50), (20, 30)]);
-        reassembly.store(30, 35);
+        store(&mut reassembly, 30, 35);
         assert_eq!(blocks(&mut reassembly), [(20, 35), (40, 50)]);
         assert!(reassembly.holds(22, 28) && reassembly.holds(40, 50));
         assert!(!reassembly.holds(34, 41) && !reassembly.holds(19, 21));
-        reassembly.store(42, 44);
+        store(&mut reassembly, 42, 44);
         // RFC 2883: the block that a duplicate is part of follows it.
         assert_eq!(blocks(&mut reassembly), [(40, 50), (20, 35)]);
         assert_eq!(reassembly.held(), 25);
-        reassembly.store(35, 40);
+        store(&mut reassembly, 35, 40);
         assert_eq!(blocks(&mut reassembly), [(20, 50)]);
         assert_eq!(reassembly.held(), 30);
-        assert_eq!(reassembly.advance(20), 50);
+        let set_free = [(20, 40, 3), (40, 50, 1)].to_vec();
+        assert_eq!(advance(&mut reassembly, 20), (50, set_free));
         assert!(reassembly.is_empty() && !reassembly.has_blocks() && reassembly.held() == 0);
     }
 
     #[test]
     fn a_duplicate_is_reported_once_and_first() {
         let mut reassembly = Reassembly::default();
-        reassembly.store(20, 30);
+        store(&mut reassembly, 20, 30);
         reassembly.report_duplicate(5, 10);
         assert_eq!(blocks(&mut reassembly), [(5, 10), (20, 30)]);
         assert_eq!(blocks(&mut reassembly), [(20, 30)]);
@@ -199,16 +259,50 @@ mod tests {
         assert_eq!(blocks(&mut reassembly), [(20, 30)]);
     }
 
+    /// Linux's `tcp_data_queue_ofo`: what follows a buffer joins it, up to seventeen segments; what
+    /// closes the gap before one does not join that.
     #[test]
-    fn ranges_are_counted() {
+    fn what_follows_a_buffer_joins_it() {
         let mut reassembly = Reassembly::default();
-        assert_eq!(reassembly.ranges(), 0);
-        for (n, left) in [20, 60, 40].into_iter().enumerate() {
-            reassembly.store(left, left + 10);
-            assert_eq!((reassembly.ranges(), reassembly.held()), (n + 1, 10 * (n as u32 + 1)));
+        assert_eq!(reassembly.buffers(), 0);
+        for (left, joins, buffers) in [
+            (20, false, 1),
+            (60, false, 2),
+            (40, false, 3),
+            (70, true, 3),
+            (50, true, 3),
+            (30, true, 3),
+            (30, false, 3),
+        ] {
+            assert_eq!(store(&mut reassembly, left, left + 10), joins, "{left}");
+            assert_eq!(reassembly.buffers(), buffers, "{left}");
         }
-        reassembly.store(30, 40);
-        assert_eq!((reassembly.ranges(), reassembly.held()), (2, 40));
+        assert_eq!(reassembly.held(), 60);
+        // Only what is missing is stored, between and behind what is there.
+        assert!(reassembly.store(10, 90, 1));
+        assert_eq!((reassembly.held(), reassembly.buffers()), (80, 4));
+        let set_free = [(10, 20, 1), (20, 40, 2), (40, 60, 2), (60, 90, 3)].to_vec();
+        assert_eq!(advance(&mut reassembly, 10), (90, set_free));
+        assert_eq!((reassembly.held(), reassembly.buffers()), (0, 0));
+        // Seventeen are the most, however they come.
+        assert!(!reassembly.store(100, 116, 16));
+        assert!(!reassembly.store(116, 118, 2));
+        assert!(reassembly.store(118, 133, 15));
+        assert!(!store(&mut reassembly, 133, 134));
+        // What was sent twice is handed over where it is new.
+        assert!(!store(&mut reassembly, 140, 150));
+        assert_eq!(advance(&mut reassembly, 117), (134, [(117, 133, 17), (133, 134, 1)].to_vec()));
+        assert_eq!((reassembly.held(), reassembly.buffers()), (10, 1));
+    }
+
+    /// Ten segments in each of three ranges: three buffers, not four for thirty segments.
+    #[test]
+    fn ranges_are_not_counted_together() {
+        let mut reassembly = Reassembly::default();
+        for n in (0..36).filter(|n| n % 12 < 10) {
+            store(&mut reassembly, 100 * n, 100 * (n + 1));
+        }
+        assert_eq!((reassembly.held(), reassembly.buffers()), (3_000, 3));
     }
 
     /// An ACK tells of three ranges at most: one more would push the oldest out of it.
@@ -219,7 +313,7 @@ mod tests {
             .into_iter()
             .map(|left| {
                 let displaces = reassembly.displaces(left, left + 10);
-                reassembly.store(left, left + 10);
+                store(&mut reassembly, left, left + 10);
                 displaces
             })
             .collect();

@@ -553,7 +553,7 @@ mod tests {
         let mut board = Scoreboard::new(false);
         board.sacked.insert(101, 301);
         board.settle(201);
-        assert_eq!(board.sacked.first(), Some((201, 301)));
+        assert_eq!(board.sacked.first_ref(), Some(&(201, 301)));
         board.settle(301);
         assert!(board.sacked.is_empty());
     }

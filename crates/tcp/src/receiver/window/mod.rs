@@ -13,8 +13,8 @@ use crate::segment::Segment;
 
 /// Segments below this do not make the offer grow.
 pub(crate) const GROWTH_LEN: u32 = 128;
-/// Neighbouring segments that share one segment's overhead at most (`MAX_SKB_FRAGS`).
-const MERGED: u64 = 17;
+/// Neighbouring segments that share one buffer, and its overhead, at most (`MAX_SKB_FRAGS`).
+pub(crate) const MERGED: u32 = 17;
 /// Memory per segment that Linux reckons with when it sizes the buffer, beyond the MSS.
 const SIZING_OVERHEAD: u64 = 896;
 /// Step of that reckoning.
@@ -47,9 +47,12 @@ pub(crate) struct ReceiveWindow {
     /// Up to here the application has read; automatic reading keeps up with the moment.
     read: u64,
     auto_read: bool,
-    /// End of the first buffer of what is unread, and the segments in it.
+    /// More data comes in this moment, before the application gets to read.
+    more_comes: bool,
+    /// Buffers of what is unread, where the first ends, and the segments in the last.
+    buffers: u32,
     first_end: u64,
-    first_segments: u32,
+    last_segments: u32,
     /// Memory of what came out of order; no more than counts.
     held_memory: u32,
     /// Memory of a segment beside its payload.
@@ -86,8 +89,10 @@ impl ReceiveWindow {
             unit: 1,
             read: 1,
             auto_read: true,
+            more_comes: false,
+            buffers: 0,
             first_end: 1,
-            first_segments: 0,
+            last_segments: 0,
             held_memory: 0,
             overhead: config.segment_overhead,
             changed: true,
@@ -134,6 +139,17 @@ impl ReceiveWindow {
         self.auto_read = automatic;
     }
 
+    /// The application does not get to read what has just come: more does in the same moment.
+    pub(crate) fn await_more(&mut self) {
+        self.more_comes = true;
+    }
+
+    /// True while more is awaited in the same moment.
+    #[inline]
+    pub(crate) fn more_comes(&self) -> bool {
+        self.more_comes
+    }
+
     /// Bytes in order that the application has not read. `nxt` excludes FIN.
     pub(crate) fn unread(&self, nxt: u64) -> u64 {
         if self.auto_read {
@@ -146,6 +162,11 @@ impl ReceiveWindow {
     /// The application has taken `bytes`. True if the window now deserves an ACK of its own.
     pub(crate) fn consume(&mut self, bytes: u64, nxt: u64, now: &Now) -> bool {
         self.read += bytes;
+        // Those behind the first are mostly full.
+        while self.buffers > 1 && self.first_end <= self.read {
+            self.buffers -= 1;
+            self.first_end += u64::from(MERGED * self.peer_mss);
+        }
         self.changed = true;
         self.adjust_buffer(self.read, now.us);
         let left = self.edge().saturating_sub(nxt) as u32;
@@ -201,30 +222,26 @@ impl ReceiveWindow {
     }
 
     /// Data up to `end`, so many `segments`, joins the queue to the application, whose end was at
-    /// `start`: in the first buffer if there is room in it.
+    /// `start`: in the last buffer if there is room in it.
     #[inline]
     pub(crate) fn queue(&mut self, start: u64, end: u64, segments: u32) {
         if self.read >= start {
-            (self.first_end, self.first_segments) = (end, segments);
-        } else if self.first_end == start && self.first_segments + segments <= MERGED as u32 {
+            self.buffers = 0;
+        }
+        if self.buffers > 0 && self.last_segments + segments <= MERGED {
+            self.last_segments += segments;
+        } else {
+            self.buffers += 1;
+            self.last_segments = segments;
+        }
+        if self.buffers == 1 {
             self.first_end = end;
-            self.first_segments += segments;
         }
     }
 
-    /// Segments of a range that was held out of order, up to `end`, join the queue: it has buffers
-    /// of its own, each full but the last.
-    #[cold]
-    pub(crate) fn queue_held(&mut self, start: u64, end: u64) {
-        let mss = u64::from(self.peer_mss.max(1));
-        let end = end.min(start + MERGED * mss);
-        let segments = (end - start.min(end)).div_ceil(mss) as u32;
-        self.queue(start, end, segments);
-    }
-
-    /// Memory of `bytes` out of order in so many `ranges`.
-    pub(crate) fn hold(&mut self, bytes: u32, ranges: usize) {
-        let memory = self.memory(bytes.into(), ranges as u64);
+    /// Memory of `bytes` out of order in so many `buffers`.
+    pub(crate) fn hold(&mut self, bytes: u32, buffers: usize) {
+        let memory = u64::from(bytes) + buffers as u64 * u64::from(self.overhead);
         self.held_memory = memory.min(self.buffer_max.into()) as u32;
         self.changed = true;
     }
@@ -258,21 +275,22 @@ impl ReceiveWindow {
         };
     }
 
-    /// A segment of `len` bytes has come: offers two more. True if the offer grew. One that came in
-    /// order fills the buffer already, since nobody has read it yet.
+    /// A segment of `len` bytes has come: offers two more. True if the offer grew. All in order up
+    /// to `nxt` fills the buffer, since nobody has read it yet. What has `joined` a buffer, or is
+    /// about to, has no overhead of its own.
     #[inline]
-    pub(crate) fn grow(&mut self, len: u32, unit: u32, in_order: bool) -> bool {
+    pub(crate) fn grow(&mut self, nxt: u64, len: u32, joined: bool) -> bool {
         if self.threshold >= self.clamp {
             return false;
         }
-        let unread = if in_order { len } else { 0 };
-        let free = self.free(unread.into()).min(u64::from(self.clamp));
+        let unread = nxt.saturating_sub(self.read);
+        let free = self.free(unread).min(u64::from(self.clamp));
         let room = free.saturating_sub(u64::from(self.threshold)) as u32;
         if room == 0 {
             return false;
         }
-        let memory = u64::from(unit + self.overhead);
-        let step = if memory / 2 <= u64::from(unit) {
+        let memory = u64::from(len + if joined { 0 } else { self.overhead });
+        let step = if memory / 2 <= u64::from(len) {
             2 * self.advertised_mss
         } else {
             // Small segments waste memory: grow only while there is plenty.
@@ -342,6 +360,7 @@ impl ReceiveWindow {
     /// application has read that, at once, but segments of the same moment together.
     #[inline]
     pub(crate) fn auto_consume(&mut self, nxt: u64, now: &Now) {
+        self.more_comes = false;
         if now.us == self.came_us {
             return;
         }
@@ -396,25 +415,13 @@ impl ReceiveWindow {
         }
     }
 
-    /// Memory of `unread` bytes that wait for the application: the first buffer, and full ones.
+    /// Memory of `unread` bytes that wait for the application.
     #[inline]
     fn queued_memory(&self, unread: u64) -> u64 {
-        if unread == 0 {
-            return 0;
+        match unread {
+            0 => 0,
+            _ => unread + u64::from(self.buffers.max(1)) * u64::from(self.overhead),
         }
-        let segments = unread / u64::from(self.peer_mss.max(1));
-        let rest = segments.saturating_sub(u64::from(self.first_segments.max(1)));
-        unread + (1 + rest.div_ceil(MERGED)) * u64::from(self.overhead)
-    }
-
-    /// Memory of `bytes` in so many ranges. Neighbours merge (`tcp_try_coalesce`).
-    #[inline]
-    fn memory(&self, bytes: u64, ranges: u64) -> u64 {
-        if bytes == 0 {
-            return 0;
-        }
-        let segments = bytes / u64::from(self.peer_mss.max(1));
-        bytes + (ranges + segments.saturating_sub(ranges) / MERGED) * u64::from(self.overhead)
     }
 }
 

@@ -74,23 +74,23 @@ fn the_receivers_rtt_falls_at_once_and_rises_slowly() {
 fn the_offer_grows_by_two_segments_for_each() {
     let mut window = window(&Config { rcvbuf: 1 << 20, ..Config::default() });
     window.threshold = 100_000;
-    assert!(window.grow(1_448, 1_448, true));
+    assert!(window.grow(1, 1_448, true));
     assert_eq!(window.threshold, 102_896);
     // Merged ones are worth twice their length.
-    assert!(window.grow(14_480, 1_448, true));
+    assert!(window.grow(1, 14_480, true));
     assert_eq!(window.threshold, 131_856);
     window.threshold = window.clamp - 1_000;
-    assert!(window.grow(1_448, 1_448, false));
+    assert!(window.grow(1, 1_448, false));
     assert_eq!(window.threshold, window.clamp);
-    assert!(!window.grow(1_448, 1_448, false));
-    // What is held leaves less room, and what came in order is not read yet.
+    assert!(!window.grow(1, 1_448, false));
+    // What is held leaves less room, and so does all that nobody has read yet.
     let clamp = window.clamp;
     window.threshold = 400_000;
     window.held_memory = (1 << 20) - 2 * 400_000;
-    assert!(!window.grow(1_448, 1_448, false));
+    assert!(!window.grow(1, 1_448, false));
     window.held_memory -= 2_000;
-    assert!(!window.grow(1_448, 1_448, true));
-    assert!(window.grow(1_448, 1_448, false));
+    assert!(!window.grow(1_449, 1_448, false));
+    assert!(window.grow(1, 1_448, false));
     assert_eq!((window.threshold, window.clamp), (401_000, clamp));
 }
 
@@ -102,7 +102,7 @@ fn small_segments_open_the_window_less() {
         let config = Config { rcvbuf: 1 << 22, rcvbuf_max: 1 << 22, ..Config::default() };
         let mut window = window(&config);
         window.threshold = threshold;
-        let grew = window.grow(len, len, false);
+        let grew = window.grow(1, len, false);
         assert_eq!(grew, window.threshold > threshold);
         window.threshold - threshold
     };
@@ -120,6 +120,11 @@ fn small_segments_open_the_window_less() {
     // Full enough: no such bound.
     assert_eq!(grown(1_279, 1_500_000), 2_896);
     assert_eq!(grown(1_278, 1_500_000), 0);
+    // Nor for what shares the memory of another.
+    let mut window = window(&Config { rcvbuf: 1 << 22, rcvbuf_max: 1 << 22, ..Config::default() });
+    window.threshold = 1_500_000;
+    assert!(window.grow(1, 200, true));
+    assert_eq!(window.threshold, 1_502_896);
 }
 
 /// `tcp_rcv_space_adjust`: twice what was read in a round trip and 16 segments, more if that rose.
@@ -196,45 +201,43 @@ fn scaled_windows_are_rounded_up_to_their_unit() {
     }
 }
 
-/// Memory counts, not bytes: the first buffer by its segments, full ones by 17.
+/// Memory counts, not bytes: a buffer holds seventeen segments.
 #[test]
-fn queued_segments_take_their_overhead() {
+fn queued_segments_take_the_overhead_of_their_buffers() {
     let mut window = window(&Config { segment_overhead: 1_000, ..Config::default() });
+    (window.peer_mss, window.rtt8_us) = (1_448, 8);
     assert_eq!(window.queued_memory(0), 0);
     assert_eq!(window.queued_memory(100), 1_100);
-    // One first, then merged.
-    assert_eq!(window.queued_memory(1_448), 2_448);
-    assert_eq!(window.queued_memory(2 * 1_448), 2 * 1_448 + 2_000);
-    assert_eq!(window.queued_memory(18 * 1_448), 18 * 1_448 + 2_000);
-    assert_eq!(window.queued_memory(19 * 1_448), 19 * 1_448 + 3_000);
-    // Segments join the first buffer while it has room for them.
+    // Segments join the last buffer while it has room for them.
     window.set_auto_read(false);
-    window.queue(1, 1_449, 1);
-    window.queue(1_449, 4_345, 2);
-    assert_eq!((window.first_end, window.first_segments), (4_345, 3));
-    window.queue(9_999, 11_447, 1);
-    assert_eq!((window.first_end, window.first_segments), (4_345, 3));
-    window.queue(4_345, 24_617, 14);
-    assert_eq!((window.first_end, window.first_segments), (24_617, 17));
-    window.queue(24_617, 26_065, 1);
-    assert_eq!((window.first_end, window.first_segments), (24_617, 17));
-    assert_eq!(window.queued_memory(18 * 1_448), 18 * 1_448 + 2_000);
-    assert_eq!(window.queued_memory(34 * 1_448), 34 * 1_448 + 2_000);
-    assert_eq!(window.queued_memory(35 * 1_448), 35 * 1_448 + 3_000);
-    // What was read makes room for another first one; a held range has buffers of its own.
-    window.read = 24_617;
-    window.queue_held(24_617, 24_617 + 20 * 1_448);
-    assert_eq!((window.first_end, window.first_segments), (24_617 + 17 * 1_448, 17));
-    window.read = 60_000;
-    window.queue_held(60_000, 60_100);
-    assert_eq!((window.first_end, window.first_segments), (60_100, 1));
-    // Out of order: each range is one, and shares with its neighbours.
+    let mut queued = |from: u64, to: u64| {
+        window.queue(1 + from * 1_448, 1 + to * 1_448, (to - from) as u32);
+        let overhead = window.queued_memory(to * 1_448) - to * 1_448;
+        (overhead, (window.first_end - 1) / 1_448)
+    };
+    assert_eq!(queued(0, 1), (1_000, 1));
+    assert_eq!(queued(1, 3), (1_000, 3));
+    assert_eq!(queued(3, 17), (1_000, 17));
+    assert_eq!(queued(17, 18), (2_000, 17));
+    assert_eq!(queued(18, 34), (2_000, 17));
+    assert_eq!(queued(34, 36), (3_000, 17));
+    // Room that was left in a buffer before the last stays so.
+    assert_eq!(queued(36, 52), (4_000, 17));
+    // What was read frees its buffers, of which those behind the first count as full.
+    let mut left = |segments: u64| {
+        window.consume(segments * 1_448, 1 << 40, &at(1));
+        window.queued_memory(1)
+    };
+    assert_eq!([left(16), left(1), left(16), left(1)], [4_001, 3_001, 3_001, 2_001]);
+    assert_eq!([left(17), left(17)], [1_001, 1_001]);
+    // All is read: the next one is the first.
+    window.queue(window.read, window.read + 1_448, 1);
+    assert_eq!((window.queued_memory(1_448), window.first_end - window.read), (2_448, 1_448));
+    // Out of order.
     window.hold(0, 0);
     assert_eq!(window.held_memory, 0);
     window.hold(2 * 1_448, 2);
     assert_eq!(window.held_memory, 2 * 1_448 + 2_000);
-    window.hold(19 * 1_448, 2);
-    assert_eq!(window.held_memory, 19 * 1_448 + 3_000);
     window.hold(u32::MAX, 1);
     assert_eq!(window.held_memory, 6 << 20);
 }
