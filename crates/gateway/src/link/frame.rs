@@ -150,6 +150,9 @@ mod tests {
         let frame = &chunk[VNET_BYTES..];
         assert_eq!(frame[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         assert_eq!(frame[12..18], [0x81, 0, 0x20, 7, 8, 0]);
+        // The kernel's hint and the transport header move on by the tag.
+        let offsets = [2, 6].map(|at| u16::from_ne_bytes([chunk[at], chunk[at + 1]]));
+        assert_eq!(offsets, [70, 38]);
         let packet = describe(Handle { chunk: 0, start: 0 }, &chunk, 70 + 2 * 1448);
         assert_eq!((packet.network_offset, packet.header_len, packet.gso_segs), (18, 70, 2));
     }

@@ -303,6 +303,7 @@ mod tests {
             ("cgroup = \"/a.slice/b\"\ntier = 1", "cgroup a.slice/b", "tier 1"),
             ("dscp = [\"ef\", 46, 8]\ntier = \"video\"", "dscp EF,CS1", "tier video"),
             ("protocol = 4\ntier = \"besteffort\"", "protocol 4", "tier besteffort"),
+            ("port = 5060\ntier = \"voice\"", "port 5060", "tier voice"),
         ] {
             let rule = read(text).unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!((&*rule.traffic.to_string(), &*rule.action.to_string()), (traffic, action));
