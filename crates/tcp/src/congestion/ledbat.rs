@@ -3,7 +3,8 @@
 //! The one-way delay is the difference of the two timestamps of an acknowledgement. Its least value
 //! of the last ten minutes is the path's own (base); what the last few samples are above that is
 //! the queue. The window grows in proportion to how far the queue is below the target, shrinks in
-//! proportion to how far it is above, and never grows faster than Reno's. A loss halves it.
+//! proportion to how far it is above, and never grows faster than Reno's. A loss halves it. What
+//! the application or the receiver leaves unused of it is cut off.
 //!
 //! Slow start, which the RFC allows, ends early: at half of the target, before it can do harm.
 
@@ -105,7 +106,7 @@ impl Control for Ledbat {
         self.credit = self.credit.rem_euclid(ONE);
         let wanted = (i64::from(window.cwnd) + whole).max(i64::from(MIN_CWND)) as u32;
         let flight = window.in_flight + acked;
-        window.cwnd = wanted.min(window.cwnd.max(flight + ALLOWED_INCREASE)).max(MIN_CWND);
+        window.cwnd = wanted.min(flight + ALLOWED_INCREASE).max(MIN_CWND);
     }
 
     fn on_sample(&mut self, _window: &mut Window, sample: &AckSample, now: &Now) {
@@ -233,7 +234,7 @@ mod tests {
     fn the_window_stays_near_what_is_used() {
         // Growth of five segments is due.
         for (in_flight, cwnd) in
-            [(97, 100), (98, 100), (99, 101), (102, 104), (103, 105), (200, 105)]
+            [(40, 42), (97, 99), (98, 100), (99, 101), (102, 104), (103, 105), (200, 105)]
         {
             let (mut control, mut window) = setup();
             control.credit = 5 * ONE;

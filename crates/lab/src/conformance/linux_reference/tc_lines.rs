@@ -1,8 +1,9 @@
 //! `tc` commands of a port to a line: rate, shaper, loss, and the discipline that does the work.
 //!
 //! Forms that the recordings use: a discipline at the root; htb with one class and a discipline
-//! under it; tbf likewise; netem for loss and delay. htb and tbf become the line's token bucket,
-//! netem its loss, everything else is handed to the core's own `tc` parser as it stands.
+//! under it; tbf likewise, or with its own FIFO; netem for loss and delay. htb and tbf become the
+//! line's token bucket, netem its loss, everything else is handed to the core's own `tc` parser as
+//! it stands.
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Arithmetic;
@@ -31,7 +32,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
     let mut rate = None;
     let mut bucket = DEFAULT_BUCKET;
     let (mut loss, mut delay) = (Loss::None, Span::ZERO);
-    let mut leaf: Option<String> = None;
+    let (mut leaf, mut own): (Option<String>, Option<String>) = (None, None);
     for line in lines {
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some(at) = words.windows(2).position(|pair| pair == ["dev", device]) else { continue };
@@ -42,13 +43,14 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
             "htb" if is_class => {
                 let class = Bucket::read(options)?;
                 rate = Some(class.rate);
-                bucket = class.size;
+                bucket = class.burst.min(class.ceiling);
             }
             "htb" => {}
             "tbf" => {
-                let class = Bucket::read(options)?;
-                rate = Some(class.rate);
-                bucket = class.size;
+                let shaper = Bucket::read(options)?;
+                rate = Some(shaper.rate);
+                bucket = shaper.burst;
+                own = shaper.room(options)?.map(|bytes| format!("bfifo limit {bytes}"));
             }
             "netem" => {
                 for pair in options.windows(2) {
@@ -67,7 +69,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
         }
     }
     let unlimited = leaf.is_none() && rate.is_none();
-    let words = match (&leaf, unlimited) {
+    let words = match (leaf.as_ref().or(own.as_ref()), unlimited) {
         (Some(words), _) => words.as_str(),
         (None, true) => "pfifo limit 100000",
         (None, false) => DEFAULT_LEAF,
@@ -101,25 +103,41 @@ fn skip_place<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
 /// A token bucket.
 struct Bucket {
     rate: Rate,
-    size: u32,
+    /// Its size, and that of htb's second one: with a ceiling equal to the rate both fill equally
+    /// fast, so that the smaller one counts.
+    burst: u32,
+    ceiling: u32,
 }
 
 impl Bucket {
-    /// htb's and tbf's words. With a ceiling equal to the rate both of htb's buckets fill equally
-    /// fast, so the smaller one counts: that of the ceiling, unless it is given.
+    /// htb's and tbf's words.
     fn read(options: &[&str]) -> Result<Bucket, String> {
-        let value = |keys: &[&str]| {
-            options.windows(2).find(|pair| keys.contains(&pair[0])).map(|pair| pair[1])
-        };
-        let size = |word: &str| {
-            let number = word.split('/').next().unwrap_or(word);
-            units::size(number).map_err(|_| format!("`{word}` is no size"))
-        };
-        let rate = read_rate(value(&["rate"]).ok_or("a shaper without a rate")?)?;
-        let burst = value(&["burst", "buffer", "maxburst"]).map_or(Ok(DEFAULT_BUCKET), size)?;
-        let ceiling = value(&["cburst", "cbuffer"]).map_or(Ok(DEFAULT_BUCKET), size)?;
-        Ok(Bucket { rate, size: burst.min(ceiling) })
+        let rate = read_rate(value(options, &["rate"]).ok_or("a shaper without a rate")?)?;
+        let size = |keys: &[&str]| value(options, keys).map_or(Ok(DEFAULT_BUCKET), read_size);
+        let burst = size(&["burst", "buffer", "maxburst"])?;
+        Ok(Bucket { rate, burst, ceiling: size(&["cburst", "cbuffer"])? })
     }
+
+    /// Bytes of tbf's own FIFO: its limit, or what waits for its latency, and a burst.
+    fn room(&self, options: &[&str]) -> Result<Option<u64>, String> {
+        if let Some(limit) = value(options, &["limit"]) {
+            return read_size(limit).map(|limit| Some(limit.into()));
+        }
+        let Some(latency) = value(options, &["latency", "lat"]) else { return Ok(None) };
+        let latency = units::time(latency).map_err(|_| format!("`{latency}` is no time"))?;
+        let waiting = u128::from(self.rate.bytes()) * u128::from(latency.0) / 1_000_000_000;
+        Ok(Some(waiting as u64 + u64::from(self.burst)))
+    }
+}
+
+/// The word behind one of `keys`.
+fn value<'a>(options: &[&'a str], keys: &[&str]) -> Option<&'a str> {
+    options.windows(2).find(|pair| keys.contains(&pair[0])).map(|pair| pair[1])
+}
+
+fn read_size(word: &str) -> Result<u32, String> {
+    let number = word.split('/').next().unwrap_or(word);
+    units::size(number).map_err(|_| format!("`{word}` is no size"))
 }
 
 fn read_rate(word: &str) -> Result<Rate, String> {
@@ -157,6 +175,25 @@ mod tests {
         let lossy = super::port(&lines, "r0").expect("a port");
         assert_eq!(lossy.line.loss, Loss::Random(1 << 31));
         assert_eq!(lossy.line.rate, None);
+    }
+
+    /// tbf's own FIFO holds bytes: its limit, or what its latency says beyond the burst.
+    #[test]
+    fn tbf_has_a_bucket_and_a_queue_of_its_own() {
+        let of = |words: &str, leaf: &[&str]| {
+            let shaper =
+                format!("tc qdisc add dev r1 root handle 1: tbf rate 8mbit burst 15k {words}");
+            let lines: Vec<String> = [&lines(&[&shaper])[..], &lines(leaf)[..]].concat();
+            let port = port(&lines, "r1").expect("a port");
+            assert_eq!(port.line.rate, Some(Rate::from_bits(8_000_000)));
+            assert_eq!(port.line.shaper, Shaper::Bucket(15 * 1024));
+            port.line.qdisc
+        };
+        let parsed = |words: &str| qdisc::parse(words).expect("words");
+        assert_eq!(of("limit 150000", &[]), parsed("bfifo limit 150000"));
+        assert_eq!(of("latency 100ms", &[]), parsed("bfifo limit 115360"));
+        let leaf = "tc qdisc add dev r1 parent 1: handle 10: codel";
+        assert_eq!(of("limit 150000", &[leaf]), parsed("codel"));
     }
 
     #[test]
