@@ -9,7 +9,7 @@
 use std::fmt::Display;
 
 use simnel_core::qdisc::{Detail, DropReason};
-use simnel_core::{Span, Time};
+use simnel_core::{Rate, Span, Time};
 use simnel_scenario::file::{Change, File, Line, Traffic};
 use simnel_scenario::summary::{self, jain, Times};
 use simnel_sim::Direction::{self, Down, Up};
@@ -157,9 +157,10 @@ fn web(connections: u32) -> Traffic {
     Traffic::web().per_second(connections.into()).cc(Reno).ecn(EcnMode::Off)
 }
 
-/// The stream of 100-byte packets: 64 kbit/s of payload, 89 with headers.
+/// The stream of 100-byte packets, of which 72 are payload, that comes to 64 kbit/s with headers:
+/// "configured at 64 Kbps in 100-byte packets", where ns-2 counts whole packets.
 fn voice() -> Traffic {
-    Traffic::cbr().rate(kbit(64)).size(72)
+    Traffic::cbr().rate(Rate::from_bits(64_000 * 72 / 100)).size(72)
 }
 
 /// The name of a rate.
