@@ -5,7 +5,7 @@ use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::hangs::{family_where, kill};
-use crate::rules::{exchange, reload, start, tiers, EACH};
+use crate::rules::{exchange, reload, reset, start, tiers, EACH};
 use crate::world::{address, World};
 
 /// The server's addresses, as its own resolver tells them.
@@ -72,6 +72,8 @@ fn ask_by_tcp(world: &World) {
     assert_eq!(server.read(&mut bytes).unwrap(), query.len() + 2);
     server.write_all(&framed(answer(&query, V6.parse().unwrap()))).unwrap();
     assert!(client.read(&mut bytes).unwrap() > query.len());
+    // Otherwise its last packets would count for the address that is known by then.
+    reset(client, server);
 }
 
 /// Packets of `voice` that an exchange with `server` makes, each way.

@@ -166,11 +166,16 @@ fn counted(world: &World) -> Vec<[u64; 2]> {
     rules.iter().map(|rule| [rule.upload, rule.download].map(|c| c.unwrap().packets)).collect()
 }
 
-/// Connects to a port of the server and resets that: behind the reset comes nothing.
+/// Connects to a port of the server and resets that.
 fn connect(world: &World, server: &str, port: u16) {
     let listener = world.within("s", || TcpListener::bind(address(server, port)).unwrap());
     let client = world.within("c", || TcpStream::connect(address(server, port)).unwrap());
-    let (mut accepted, _) = listener.accept().unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    reset(client, accepted);
+}
+
+/// Ends a connection by a reset, behind which comes nothing.
+pub fn reset(client: TcpStream, mut accepted: TcpStream) {
     rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
     drop(client);
     accepted.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
