@@ -425,6 +425,9 @@ mod tests {
         let twenty: Vec<(u64, u32)> = (4..21).map(|n| (1 + 1_000 * n, 1_000)).collect();
         let twenty = [&[(1_001, 3_000)], &twenty[..]].concat();
         assert_eq!(offered(&twenty), (80_000 - 20_000 - 8_000) / 2);
+        let merged = |second| offered(&[(1_001, 9_000), (10_001, second)]);
+        assert_eq!(merged(8_000), (80_000 - 17_000 - 4_000) / 2);
+        assert_eq!(merged(9_000), (80_000 - 18_000 - 8_000) / 2);
     }
 
     /// Number of segments that are acknowledged at once from here on.

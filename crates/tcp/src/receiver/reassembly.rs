@@ -291,8 +291,9 @@ mod tests {
         assert!(!store(&mut reassembly, 133, 134));
         // What was sent twice is handed over where it is new.
         assert!(!store(&mut reassembly, 140, 150));
-        assert_eq!(advance(&mut reassembly, 117), (134, [(117, 133, 17), (133, 134, 1)].to_vec()));
+        assert_eq!(advance(&mut reassembly, 116), (134, [(116, 133, 17), (133, 134, 1)].to_vec()));
         assert_eq!((reassembly.held(), reassembly.buffers()), (10, 1));
+        assert_eq!(advance(&mut reassembly, 145), (150, [(145, 150, 1)].to_vec()));
     }
 
     /// Ten segments in each of three ranges: three buffers, not four for thirty segments.

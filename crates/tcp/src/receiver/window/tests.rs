@@ -233,6 +233,14 @@ fn queued_segments_take_the_overhead_of_their_buffers() {
     // All is read: the next one is the first.
     window.queue(window.read, window.read + 1_448, 1);
     assert_eq!((window.queued_memory(1_448), window.first_end - window.read), (2_448, 1_448));
+    // One that has merged to more than seventeen stays one while it is read.
+    let start = window.read;
+    window.queue(start, start + 14_480, 10);
+    window.queue(start + 14_480, start + 72_400, 40);
+    window.consume(14_480, 1 << 40, &at(1));
+    window.consume(28_960, 1 << 40, &at(1));
+    window.queue(start + 72_400, start + 73_848, 1);
+    assert_eq!(window.queued_memory(1), 2_001);
     // Out of order.
     window.hold(0, 0);
     assert_eq!(window.held_memory, 0);
