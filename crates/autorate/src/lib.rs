@@ -16,6 +16,9 @@
 //! their median is the line's delay. Where a far clock tells, the way back is told from the way
 //! there, and each direction has a delay of its own.
 //!
+//! A queue is the same for all of them, jitter is not: where two answers in turn differ by more
+//! than 3 ms in the mean, a growth of as much says nothing, and the capacity that is known stays.
+//!
 //! **Rates** (`law`): each direction is *rising*, *holding* at a capacity that it has found, or
 //! *draining* the queue that it has made elsewhere. Two things are known here that no script sees:
 //!
@@ -195,7 +198,7 @@ impl Controller {
         let flows = seen.iter().any(|seen| seen.arrived > 0);
         let replaced = self.paths.review(now, flows);
         self.delay = self.paths.delay(now);
-        let votes = self.paths.take_heard();
+        let (votes, jitter) = (self.paths.take_heard(), self.paths.jitter());
         // Where far clocks tell, each direction has a delay of its own.
         let coming = self.delay.and_then(|delay| {
             let coming = self.paths.coming(delay, now)?.min(delay);
@@ -204,6 +207,7 @@ impl Controller {
         let delays = coming.map_or([self.delay; 2], |delays| delays.map(Some));
         for (which, law) in self.laws.iter_mut().enumerate() {
             if let Some(law) = law {
+                law.note_jitter(jitter);
                 law.note(&seen[which], delays[which], votes, now);
             }
         }

@@ -29,6 +29,9 @@ const ODD: u8 = 20;
 /// Time between two replacements while nothing answers.
 const ROTATION: Span = Span::from_secs(1);
 
+/// Longest time between two answers that meet the same queue.
+const IN_TURN: Span = Span::from_millis(120);
+
 /// Time after which a far clock is believed.
 const CLOCK_TRIAL: Span = Span::from_millis(1000);
 /// Time that it may be off by, beside a sixteenth of what has passed: a queue, or its skew.
@@ -92,7 +95,8 @@ impl Path {
         Path { name, ..Path::default() }
     }
 
-    fn hear(&mut self, rtt: Span, now: Time) {
+    /// The rise of this answer.
+    fn hear(&mut self, rtt: Span, now: Time) -> Span {
         self.unanswered = 0;
         if self.heard.is_none() {
             self.latest = [rtt; 3];
@@ -100,7 +104,9 @@ impl Path {
         self.latest = [self.latest[1], self.latest[2], rtt];
         self.heard = Some(now);
         let base = self.base.unwrap_or(rtt);
-        self.base = Some(Span(base.0 + rtt.saturating_sub(base).0 / 512).min(rtt));
+        let rise = rtt.saturating_sub(base);
+        self.base = Some(Span(base.0 + rise.0 / 512).min(rtt));
+        rise
     }
 
     fn is_fresh(&self, now: Time) -> bool {
@@ -111,6 +117,26 @@ impl Path {
     fn rise(&self, now: Time) -> Option<Span> {
         let base = self.base.filter(|_| self.is_fresh(now))?;
         Some(self.latest[1].min(self.latest[2]).saturating_sub(base))
+    }
+}
+
+/// Jitter of the line: the mean difference of two answers in turn, whichever reflector's. A queue
+/// is about the same for both; where a medium makes packets wait for their turn, each has a delay
+/// of its own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Jitter {
+    last: Option<(Span, Time)>,
+    mean: Span,
+}
+
+impl Jitter {
+    /// An answer came so late, above its path's baseline.
+    fn hear(&mut self, rise: Span, now: Time) {
+        if let Some((last, _)) = self.last.filter(|(_, at)| now.since(*at) < IN_TURN) {
+            let differs = last.0.abs_diff(rise.0).min(HIGH.0);
+            self.mean = Span(self.mean.0 - self.mean.0 / 64 + differs / 64);
+        }
+        self.last = Some((rise, now));
     }
 }
 
@@ -128,6 +154,7 @@ pub(crate) struct Paths {
     answering: u8,
     /// RTTs heard that nobody has asked for.
     heard: u32,
+    jitter: Jitter,
 }
 
 impl Paths {
@@ -148,7 +175,13 @@ impl Paths {
             connections: 0,
             answering: 0,
             heard: 0,
+            jitter: Jitter::default(),
         }
+    }
+
+    /// The mean difference of two answers in turn.
+    pub fn jitter(&self) -> Span {
+        self.jitter.mean
     }
 
     pub fn active(&self) -> impl Iterator<Item = u8> + '_ {
@@ -159,13 +192,14 @@ impl Paths {
         let (number, median) = (self.number, self.delay(now));
         let found = self.active[..number].iter_mut().find(|path| path.name == reflector.into());
         let Some(path) = found else { return };
-        path.hear(rtt, now);
+        let rise = path.hear(rtt, now);
         self.heard += 1;
         let differs = match (median, path.rise(now)) {
             (Some(median), Some(rise)) => Span(median.0.abs_diff(rise.0)) > HIGH,
             _ => false,
         };
         path.odd = if differs { path.odd.saturating_add(1) } else { 0 };
+        self.jitter.hear(rise, now);
     }
 
     pub fn lost(&mut self, reflector: u8, _now: Time) {
@@ -384,6 +418,28 @@ mod tests {
         assert_eq!((paths.take_heard(), paths.take_heard()), (10, 0));
         paths.answer(3, ms(9), at(0));
         assert_eq!(paths.take_heard(), 0, "nobody asked it");
+    }
+
+    /// A 64th of each difference that is one of moments, and no more of it than 12 ms.
+    #[test]
+    fn jitter_is_how_much_answers_in_turn_differ() {
+        let mut jitter = Jitter::default();
+        let mut hear = |rise: u64, at_ms: u64| {
+            jitter.hear(us(rise), at(at_ms));
+            jitter.mean
+        };
+        assert_eq!(hear(9_000, 0), Span::ZERO);
+        assert_eq!(hear(2_600, 119), us(100));
+        assert_eq!(hear(9_000, 239), us(100), "another queue");
+        assert_eq!(hear(12_200, 240), Span(100_000 - 1_562 + 50_000));
+        let mut jitter = Jitter::default();
+        [0, 90_000].iter().for_each(|rise| jitter.hear(us(*rise), at(0)));
+        assert_eq!(jitter.mean, Span(187_500));
+        // Two reflectors', each above its own baseline.
+        let mut paths = answered(2, &[20, 50], at(0));
+        assert_eq!(paths.jitter(), Span::ZERO);
+        paths.answer(1, us(56_400), at(0));
+        assert_eq!(paths.jitter(), us(100));
     }
 
     /// More than 12 ms from the median, twenty times in turn.

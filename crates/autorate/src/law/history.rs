@@ -52,6 +52,8 @@ pub(crate) struct History {
     /// An upload: what is released is known, what the line delivers is not.
     sends: bool,
     past: [Past; HISTORY],
+    /// Jitter of the reflectors that answer.
+    pub(super) jitter: Span,
     /// The end of the latest interval.
     pub(super) noted: Time,
     pub(super) loaded: Option<Time>,
@@ -59,7 +61,13 @@ pub(crate) struct History {
 
 impl History {
     pub fn new(sends: bool, now: Time) -> History {
-        History { sends, past: [Past::default(); HISTORY], noted: now, loaded: None }
+        History {
+            sends,
+            past: [Past::default(); HISTORY],
+            jitter: Span::ZERO,
+            noted: now,
+            loaded: None,
+        }
     }
 
     /// Takes note of an interval in which `rate` was set.
@@ -203,17 +211,58 @@ impl History {
 
     /// The capacity, from what is known while a queue stands or grows elsewhere.
     pub fn estimate(&self) -> u64 {
-        if self.is_starved() || self.is_limited_by_line() {
-            return self.arriving();
+        let (rate, time, growth) = self.passed();
+        part(rate, time, time.saturating_add(growth))
+    }
+
+    /// The same, but the capacity last `known` as far as jitter may be all that speaks against it.
+    pub fn estimate_near(&self, known: u64) -> u64 {
+        let (rate, time, growth) = self.passed();
+        let (took, doubt) = (time.saturating_add(growth), self.doubt());
+        if doubt == 0 {
+            return self.estimate();
         }
-        let released = self.mean(GROWTH, |past| past.seen.released);
-        let ends = (self.past[0].delay, self.past[GROWTH].delay);
-        let growth = match ends {
+        let least = part(rate, time, took.saturating_add(doubt));
+        // Where no queue grows for certain, the line may carry more than what was sent.
+        let is_full = self.line_is_full() || growth > doubt;
+        let most = if is_full { part(rate, time, took.saturating_sub(doubt)) } else { u64::MAX };
+        known.clamp(least, most)
+    }
+
+    /// Grounds of an estimate: bytes a second, over how long, and by how much a queue grew
+    /// meanwhile, in ns.
+    fn passed(&self) -> (u64, u64, u64) {
+        let time = |n: usize| self.past[..n].iter().map(|past| past.span.0).sum::<u64>().max(1);
+        if self.line_is_full() {
+            return (self.arriving(), time(RECENT), 0);
+        }
+        (self.mean(GROWTH, |past| past.seen.released), time(GROWTH), self.growth())
+    }
+
+    /// True if a download shows by its arrivals that the line is full.
+    fn line_is_full(&self) -> bool {
+        self.is_starved() || self.is_limited_by_line()
+    }
+
+    /// Nanoseconds by which the delay has grown over the latest intervals.
+    fn growth(&self) -> u64 {
+        match (self.past[0].delay, self.past[GROWTH].delay) {
             (Some(new), Some(old)) => new.saturating_sub(old).0,
             _ => 0,
-        };
-        let time: u64 = self.past[..GROWTH].iter().map(|past| past.span.0).sum();
-        part(released, time.max(1), time.max(1).saturating_add(growth))
+        }
+    }
+
+    /// Nanoseconds of a delay's growth that may be jitter, on a line that has it.
+    fn doubt(&self) -> u64 {
+        if self.jitter < SLIGHT {
+            return 0;
+        }
+        self.jitter.0
+    }
+
+    /// True if the delay is more than jitter, or arrivals show it as well.
+    pub fn is_proved(&self) -> bool {
+        self.line_is_full() || self.delay(0).0 > self.doubt().saturating_mul(2)
     }
 
     /// The rate at which a download came after a pause, if it was more than what is set and makes

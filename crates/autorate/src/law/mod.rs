@@ -107,6 +107,10 @@ pub(crate) struct Law {
     /// When the delay last came at once, and how much it was.
     jumped: Option<(Time, Span)>,
     reason: Option<(Reason, Time)>,
+    /// The capacity found last was shown by more than jitter.
+    shown: bool,
+    /// So was this capacity, the last time or before.
+    proved: bool,
 }
 
 impl Law {
@@ -130,6 +134,8 @@ impl Law {
             stepped: now,
             jumped: None,
             reason: None,
+            shown: true,
+            proved: false,
         }
     }
 
@@ -185,6 +191,11 @@ impl Law {
     /// A little less than the capacity last seen; zero if none was.
     fn near(&self) -> u64 {
         self.known.map_or(0, below)
+    }
+
+    /// Takes note of the jitter of answers.
+    pub fn note_jitter(&mut self, jitter: Span) {
+        self.history.jitter = jitter;
     }
 
     /// Takes note of an interval.
@@ -246,8 +257,11 @@ impl Law {
                 self.start_draining(delay, now);
             }
             Some(delay) if self.finds_its_end(delay, evidence) => {
-                self.found(self.history.arriving());
-                self.set_rate(below(self.history.arriving()), Reason::Arrivals, now);
+                let arriving = self.history.arriving();
+                let capacity =
+                    self.known.map_or(arriving, |known| self.history.estimate_near(known));
+                self.found(capacity);
+                self.set_rate(below(capacity), Reason::Arrivals, now);
                 self.start_holding(now);
             }
             Some(delay) if delay >= LOW && self.has_stepped_too_far(evidence) => {
@@ -319,7 +333,12 @@ impl Law {
 
     fn start_draining(&mut self, delay: Span, now: Time) {
         let before = (self.rate, self.known);
-        let estimate = self.history.estimate().min(self.rate);
+        self.shown = self.history.is_proved();
+        let estimate = match self.known {
+            Some(known) if delay < HIGH * 2 => self.history.estimate_near(known),
+            _ => self.history.estimate(),
+        };
+        let estimate = estimate.min(self.rate);
         if self.history.is_sure() {
             self.known = Some(estimate.max(1));
         }
@@ -445,6 +464,7 @@ impl Law {
 
     /// A capacity was found: the same as before, or another one.
     fn found(&mut self, capacity: u64) {
+        self.shown = true;
         let before = self.known.replace(capacity.max(1));
         self.learn(before);
     }
@@ -453,7 +473,8 @@ impl Law {
     fn learn(&mut self, before: Option<u64>) {
         let known = self.known.unwrap_or(self.rate);
         let same = before.is_some_and(|before| known.abs_diff(before) <= before / 10);
-        if same {
+        self.proved = self.shown || (same && self.proved);
+        if same && self.proved {
             self.hold = Span(self.hold.0 * 2).min(LONG_HOLD);
         } else {
             self.hold = SHORT_HOLD;

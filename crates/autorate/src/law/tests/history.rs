@@ -172,3 +172,49 @@ fn the_capacity_is_estimated_by_arrivals_or_by_growth() {
     let queued = Seen { arrived: 2 * FULL, released: FULL, backlog: PACKET };
     assert_eq!(estimate(DOWNLOAD, queued, grown), 818_181);
 }
+
+/// With 4 ms of jitter as much of a growth may be none: of 16 ms in 160, 12 to 20 are one.
+#[test]
+fn jitter_speaks_against_no_known_capacity() {
+    let near = |sends, seen, delays: [u64; 2], known, jitter| {
+        let mut law = law(sends);
+        law.pass(1, released(9 * FULL), delays[0]);
+        law.pass(GROWTH - 1, seen, 99_000);
+        law.pass(1, seen, delays[1]);
+        law.note_jitter(us(jitter));
+        law.history.estimate_near(known)
+    };
+    let upload = |from, to, known| near(UPLOAD, released(FULL), [from, to], known, 4_000);
+    for (known, told) in
+        [(700_000, 800_000), (800_001, 800_001), (837_208, 837_208), (900_000, 837_209)]
+    {
+        assert_eq!(upload(10_000, 26_000, known), told);
+    }
+    // It may not have grown at all: nothing says that the line carries no more.
+    assert_eq!(upload(1_000, 5_000, 2_000_000), 2_000_000);
+    assert_eq!(upload(0, 4_000, 800_000), 857_142);
+    assert_eq!(upload(0, 4_001, 2_000_000), 899_994);
+    // 4 ms more or less of 96, in which a download came.
+    for (known, told) in [(1, 432_000), (440_000, 440_000), (900_000, 469_565)] {
+        assert_eq!(near(DOWNLOAD, arrived(FULL / 2), [0, 0], known, 4_000), told);
+    }
+    // Less than 3 ms is no line with jitter.
+    for (jitter, told) in [(2_999, 818_181), (3_000, 820_000)] {
+        assert_eq!(near(UPLOAD, released(FULL), [10_000, 26_000], 820_000, jitter), told);
+    }
+}
+
+/// By a delay of more than twice the jitter, or by arrivals.
+#[test]
+fn a_queue_is_proved_by_more_than_jitter() {
+    let proved = |sends, seen, delay, jitter| {
+        let mut law = after(sends, &[seen; 3]);
+        law.pass(1, seen, delay);
+        law.note_jitter(us(jitter));
+        law.history.is_proved()
+    };
+    assert!(proved(UPLOAD, released(FULL), 8_001, 4_000));
+    assert!(!proved(UPLOAD, released(FULL), 8_000, 4_000));
+    assert!(proved(UPLOAD, released(FULL), 1, 2_999));
+    assert!(proved(DOWNLOAD, arrived(FULL / 2), 0, 4_000));
+}

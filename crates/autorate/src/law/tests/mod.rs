@@ -297,6 +297,11 @@ fn a_download_finds_its_end_where_arrivals_stay_behind_a_rise() {
     assert_eq!((law.rate, law.known, law.phase), (787_500, Some(800_000), Phase::Holding));
     assert_eq!(law.hold_until, law.history.noted + SHORT_HOLD);
     assert_eq!(law.reason, Some((Reason::Arrivals, law.history.noted)));
+    let mut jittered = risen(0);
+    jittered.known = Some(810_000);
+    jittered.note_jitter(us(4_000));
+    jittered.decide_now(&accused(3_000));
+    assert_eq!((jittered.rate, jittered.known), (797_343, Some(810_000)));
     assert!(!ends(risen(0), calm(3_000)) && !ends(risen(0), accused(2_999)));
     let since = Time::ZERO + Span::from_secs(1);
     let late = |ms| {
@@ -330,6 +335,40 @@ fn holds_grow_while_the_same_capacity_is_found() {
     assert_eq!(holds(&[1_101, 990, 1_000]), vec![250, 250, 500]);
     law.found(0);
     assert_eq!(law.known, Some(1));
+}
+
+/// Jitter lengthens no hold, unless the same capacity was proved before.
+#[test]
+fn holds_grow_by_what_is_more_than_jitter() {
+    let mut law = law(UPLOAD);
+    let mut hold = |(shown, capacity)| {
+        law.shown = shown;
+        let before = law.known.replace(capacity);
+        law.learn(before);
+        law.hold.as_micros() / 1_000
+    };
+    let found = [(false, 1_000), (false, 1_000), (true, 1_000), (false, 1_000)];
+    assert_eq!(found.map(&mut hold), [250, 250, 500, 1_000]);
+    let found = [(false, 2_000), (false, 2_000), (true, 2_000)];
+    assert_eq!(found.map(&mut hold), [250, 250, 500]);
+}
+
+/// A queue of 24 ms is one, whatever the jitter is.
+#[test]
+fn what_is_known_stays_by_jitter_only_if_the_delay_is_small() {
+    let drain = |delay, known, jitter| {
+        let mut law = law(UPLOAD);
+        law.pass(GROWTH, released(FULL), 10_000);
+        law.pass(1, released(FULL), 26_000);
+        law.known = known;
+        law.note_jitter(us(jitter));
+        law.start_draining(us(delay), law.history.noted);
+        (law.known, law.shown)
+    };
+    assert_eq!(drain(23_999, Some(880_000), 13_000), (Some(880_000), false));
+    assert_eq!(drain(23_999, Some(880_000), 12_999), (Some(880_000), true));
+    assert_eq!(drain(24_000, Some(880_000), 13_000), (Some(818_181), false));
+    assert_eq!(drain(23_999, None, 13_000), (Some(818_181), false));
 }
 
 #[test]
