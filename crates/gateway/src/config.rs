@@ -11,9 +11,11 @@
 //! An unknown key is an error that names the key and the line. Rates and words are `tc`'s; how they
 //! are put together is said in [`crate::words`].
 
+use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use serde::Deserialize;
 use simnel_core::qdisc::Config;
@@ -242,6 +244,8 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         rules.push((table.interface.clone(), rule));
         all_shares.push((table.interface.clone(), share));
     }
+    let rule_lines = file.rule.iter().map(|rule| line_of(text, rule.span().start));
+    let rule_lines: Vec<usize> = rule_lines.collect();
     for place in file.interface {
         let line = line_of(text, place.span().start);
         let interface = place.into_inner();
@@ -255,12 +259,11 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         let shares = all_shares.iter().filter(|(only, _)| here(only));
         let shares: Vec<&Share> = shares.map(|(_, share)| share).collect();
         let settings = interface.settings(&shares);
-        let named = |e| format!("line {line}: interface `{name}`: {e}");
-        let mut settings = settings.map_err(named)?;
+        let mut settings = settings.map_err(|e| named(line, &name, e))?;
         settings.control_dir.clone_from(&control_dir);
         let rules = rules.iter().filter(|(only, _)| here(only));
         settings.rules = rules.map(|(_, rule)| rule.clone()).collect();
-        fit(&settings).map_err(named)?;
+        fit(&settings, line, &rule_lines)?;
         all.push(settings);
     }
     for ((only, share), place) in all_shares.iter().zip(&file.share) {
@@ -288,22 +291,30 @@ fn known(name: Option<&str>, all: &[Spanned<Interface>]) -> Result<(), String> {
     }
 }
 
-/// Checks that the interface's backend and disciplines can do what is asked of them.
-fn fit(settings: &Settings) -> Result<(), String> {
+/// Puts the line of a table, and the interface that it is about, before an error.
+fn named(line: usize, interface: &str, error: impl fmt::Display) -> String {
+    format!("line {line}: interface `{interface}`: {error}")
+}
+
+/// Checks that the interface's backend and disciplines can do what is asked of them. The interface
+/// is told of in `line`, rules in `rule_lines`, by number from 1.
+fn fit(settings: &Settings, line: usize, rule_lines: &[usize]) -> Result<(), String> {
     if let (Backend::Kernel, Some(error)) = (settings.backend, settings.needs_daemon()) {
-        return Err(error.to_string());
-    }
-    if settings.rules.is_empty() {
-        return Ok(());
+        return Err(named(line, &settings.interface, error));
     }
     for direction in [Direction::Download, Direction::Upload] {
         let Some(config) = settings.direction(direction) else { continue };
-        rules::plan(&settings.rules, direction, config)?;
+        for rule in &settings.rules {
+            let line = rule_lines.get(rule.number - 1).copied().unwrap_or(line);
+            rules::plan(slice::from_ref(rule), direction, config)
+                .map_err(|e| named(line, &settings.interface, e))?;
+        }
         if rules::need_mark(&settings.rules) && rules::says_fwmark(config) {
-            return Err(format!(
+            let error = format!(
                 "{direction}: `fwmark` in the words of cake and rules with `tier` exclude each \
                  other: leave `fwmark` out"
-            ));
+            );
+            return Err(named(line, &settings.interface, error));
         }
     }
     Ok(())
@@ -571,6 +582,10 @@ mod tests {
             ("mark_mask = 7\n", "line 1: interface `eth0`: mark mask 0x7"),
             ("lanes = 2\nbackend = \"kernel\"\n", "line 1: interface `eth0`: lanes of"),
             ("\n[[rule]]\ntier = \"lowest\"\n", "line 5: rule 1: "),
+            (
+                "[[rule]]\npass = true\ndscp = [8]\n\n[[rule]]\ndscp = [9]\ntier = \"video\"\n",
+                "line 8: interface `eth0`: rule 2: `tier = \"video\"`: `cake diffserv3` has",
+            ),
             ("[[rule]]\ninterface = \"lte\"\n", "line 4: rule 1: `interface = \"lte\"`"),
             ("[[share]]\nname = \"all\"\n", "line 4: share 1: no host is named"),
             ("[[share]]\ninterface = \"lte\"\n", "line 4: share 1: `interface = \"lte\"`"),
