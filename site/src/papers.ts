@@ -26,7 +26,7 @@ async function simulator(): Promise<Pool> {
 }
 
 /** A button that runs something and, meanwhile, stops it; what was said comes after it, then `place`. */
-function runs(label: string, place: HTMLElement, work: (say: (text: string) => void, signal: AbortSignal) => Promise<string>): Node[] {
+function stoppable(label: string, place: HTMLElement, work: (say: (text: string) => void, signal: AbortSignal) => Promise<string>): Node[] {
     const button = element("button", { type: "button", className: "again" }, label);
     const said = element("p", { className: "setup" });
     said.setAttribute("role", "status");
@@ -51,7 +51,7 @@ function runs(label: string, place: HTMLElement, work: (say: (text: string) => v
 /** A button before each scenario's text, and what its runs showed after it. */
 function offer(text: HTMLElement): void {
     const place = element("div");
-    text.before(...runs("Run it again, here", place, async (say, signal) => {
+    text.before(...stoppable("Run it again, here", place, async (say, signal) => {
         say("Simulating…");
         const runner = await simulator();
         const runs: Summary[] = [];
@@ -68,7 +68,7 @@ function offer(text: HTMLElement): void {
 /** A button in an experiment's section, and the verdicts of its runs. */
 function judged(section: HTMLElement): void {
     const place = element("div", { className: "judged" });
-    section.append(...runs("Run and judge it again, here", place, (say, signal) => judge(section.id, place, say, signal)));
+    section.append(...stoppable("Run and judge it again, here", place, (say, signal) => judge(section.id, place, say, signal)));
 }
 
 async function judge(id: string, place: HTMLElement, say: (text: string) => void, signal: AbortSignal): Promise<string> {

@@ -205,15 +205,14 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
             file.rule.len()
         ));
     }
+    let in_file = |kind: &str, index: usize, name: &Option<String>| {
+        known(name.as_deref(), &file.interface).map_err(|e| format!("{kind} {}: {e}", index + 1))
+    };
     let mut rules = Vec::new();
     for (index, place) in file.rule.iter().enumerate() {
         let table = place.get_ref();
-        let read = || {
-            known(table.interface.as_deref(), &file.interface)
-                .map_err(|e| format!("rule {}: {e}", index + 1))?;
-            table.read(index + 1)
-        };
-        let rule = read().map_err(at(text, place))?;
+        in_file("rule", index, &table.interface).map_err(at(text, place))?;
+        let rule = table.read(index + 1).map_err(at(text, place))?;
         rules.push((table.interface.clone(), rule));
     }
     let own: Vec<Rule> = rules.iter().map(|(_, rule)| rule.clone()).collect();
@@ -227,12 +226,8 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
     let mut all_shares: Vec<(Option<String>, Share)> = Vec::new();
     for (index, place) in file.share.iter().enumerate() {
         let table = place.get_ref();
-        let read = || {
-            known(table.interface.as_deref(), &file.interface)
-                .map_err(|e| format!("share {}: {e}", index + 1))?;
-            table.read(index + 1)
-        };
-        let share = read().map_err(at(text, place))?;
+        in_file("share", index, &table.interface).map_err(at(text, place))?;
+        let share = table.read(index + 1).map_err(at(text, place))?;
         let beside = |(only, _): &&(Option<String>, Share)| {
             only.is_none() || table.interface.is_none() || *only == table.interface
         };

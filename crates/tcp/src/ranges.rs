@@ -71,14 +71,28 @@ impl Ranges {
 
     /// The lowest part of `[left, right)` that is not in the set.
     pub(crate) fn first_gap(&self, left: u64, right: u64) -> Option<(u64, u64)> {
-        let at = self.ranges.partition_point(|range| range.1 <= left);
-        let (start, next) = match self.ranges.get(at) {
-            Some(range) if range.0 <= left => (range.1, self.ranges.get(at + 1)),
-            range => (left, range),
-        };
-        let end = next.map_or(right, |range| range.0.min(right));
-        (start < end).then_some((start, end))
+        let gap = first_gap(&self.ranges, |range| *range, left, right);
+        gap.map(|(start, end, _)| (start, end))
     }
+}
+
+/// The lowest part of `[left, right)` in none of the `sorted` ranges, which may touch, and the
+/// place of the one behind it.
+#[inline]
+pub(crate) fn first_gap<T>(
+    sorted: &[T],
+    range: impl Fn(&T) -> (u64, u64),
+    left: u64,
+    right: u64,
+) -> Option<(u64, u64, usize)> {
+    let mut at = sorted.partition_point(|one| range(one).1 <= left);
+    let mut start = left;
+    while let Some((_, end)) = sorted.get(at).map(&range).filter(|(begin, _)| *begin <= start) {
+        start = end;
+        at += 1;
+    }
+    let end = sorted.get(at).map_or(right, |one| range(one).0.min(right));
+    (start < end).then_some((start, end, at))
 }
 
 #[cfg(test)]

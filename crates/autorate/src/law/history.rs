@@ -216,12 +216,11 @@ impl History {
     }
 
     /// The same, but the capacity last `known` as far as jitter may be all that speaks against it.
-    pub fn estimate_near(&self, known: u64) -> u64 {
+    pub fn estimate_near(&self, known: Option<u64>) -> u64 {
+        let doubt = self.doubt();
+        let Some(known) = known.filter(|_| doubt > 0) else { return self.estimate() };
         let (rate, time, growth) = self.passed();
-        let (took, doubt) = (time.saturating_add(growth), self.doubt());
-        if doubt == 0 {
-            return self.estimate();
-        }
+        let took = time.saturating_add(growth);
         let least = part(rate, time, took.saturating_add(doubt));
         // Where no queue grows for certain, the line may carry more than what was sent.
         let is_full = self.line_is_full() || growth > doubt;

@@ -257,9 +257,7 @@ impl Law {
                 self.start_draining(delay, now);
             }
             Some(delay) if self.finds_its_end(delay, evidence) => {
-                let arriving = self.history.arriving();
-                let capacity =
-                    self.known.map_or(arriving, |known| self.history.estimate_near(known));
+                let capacity = self.history.estimate_near(self.known);
                 self.found(capacity);
                 self.set_rate(below(capacity), Reason::Arrivals, now);
                 self.start_holding(now);
@@ -334,11 +332,8 @@ impl Law {
     fn start_draining(&mut self, delay: Span, now: Time) {
         let before = (self.rate, self.known);
         self.shown = self.history.is_proved();
-        let estimate = match self.known {
-            Some(known) if delay < HIGH * 2 => self.history.estimate_near(known),
-            _ => self.history.estimate(),
-        };
-        let estimate = estimate.min(self.rate);
+        let known = self.known.filter(|_| delay < HIGH * 2);
+        let estimate = self.history.estimate_near(known).min(self.rate);
         if self.history.is_sure() {
             self.known = Some(estimate.max(1));
         }

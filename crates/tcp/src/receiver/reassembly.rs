@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::window::MERGED;
+use crate::ranges::first_gap;
 
 /// Ranges that are remembered by age.
 const RECENT: usize = 4;
@@ -49,14 +50,7 @@ pub(crate) struct Buffer {
 impl Store {
     /// The lowest part of `[left, right)` that is not there, and the place of the buffer behind it.
     fn first_gap(&self, left: u64, right: u64) -> Option<(u64, u64, usize)> {
-        let mut at = self.buffers.partition_point(|buffer| buffer.right <= left);
-        let mut start = left;
-        while self.buffers.get(at).is_some_and(|buffer| buffer.left <= start) {
-            start = self.buffers[at].right;
-            at += 1;
-        }
-        let end = self.buffers.get(at).map_or(right, |buffer| buffer.left.min(right));
-        (start < end).then_some((start, end, at))
+        first_gap(&self.buffers, |buffer| (buffer.left, buffer.right), left, right)
     }
 }
 

@@ -182,7 +182,7 @@ fn jitter_speaks_against_no_known_capacity() {
         law.pass(GROWTH - 1, seen, 99_000);
         law.pass(1, seen, delays[1]);
         law.note_jitter(us(jitter));
-        law.history.estimate_near(known)
+        law.history.estimate_near(Some(known))
     };
     let upload = |from, to, known| near(UPLOAD, released(FULL), [from, to], known, 4_000);
     for (known, told) in
@@ -202,6 +202,7 @@ fn jitter_speaks_against_no_known_capacity() {
     for (jitter, told) in [(2_999, 818_181), (3_000, 820_000)] {
         assert_eq!(near(UPLOAD, released(FULL), [10_000, 26_000], 820_000, jitter), told);
     }
+    assert_eq!(near(UPLOAD, released(FULL), [5_000, 5_000], 2_000_000, 2_999), 900_000);
 }
 
 /// By a delay of more than twice the jitter, or by arrivals.

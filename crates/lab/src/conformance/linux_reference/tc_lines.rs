@@ -50,7 +50,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
                 let shaper = Bucket::read(options)?;
                 rate = Some(shaper.rate);
                 bucket = shaper.burst;
-                own = shaper.room(options)?.map(|bytes| format!("bfifo limit {bytes}"));
+                own = own_fifo(rest)?;
             }
             "netem" => {
                 for pair in options.windows(2) {
@@ -117,16 +117,18 @@ impl Bucket {
         let burst = size(&["burst", "buffer", "maxburst"])?;
         Ok(Bucket { rate, burst, ceiling: size(&["cburst", "cbuffer"])? })
     }
+}
 
-    /// Bytes of tbf's own FIFO: its limit, or what waits for its latency, and a burst.
-    fn room(&self, options: &[&str]) -> Result<Option<u64>, String> {
-        if let Some(limit) = value(options, &["limit"]) {
-            return read_size(limit).map(|limit| Some(limit.into()));
-        }
-        let Some(latency) = value(options, &["latency", "lat"]) else { return Ok(None) };
-        let latency = units::time(latency).map_err(|_| format!("`{latency}` is no time"))?;
-        let waiting = u128::from(self.rate.bytes()) * u128::from(latency.0) / 1_000_000_000;
-        Ok(Some(waiting as u64 + u64::from(self.burst)))
+/// Words of the FIFO that tbf has if no discipline follows: it holds bytes, its limit or what its
+/// latency says beyond the burst.
+fn own_fifo(words: &[&str]) -> Result<Option<String>, String> {
+    if value(words, &["limit", "latency", "lat"]).is_none() {
+        return Ok(None);
+    }
+    let words = words.join(" ");
+    match qdisc::parse(&words).map_err(|error| format!("`{words}`: {error}"))? {
+        Config::Tbf(params) => Ok(Some(format!("bfifo limit {}", params.limit))),
+        _ => Ok(None),
     }
 }
 
