@@ -2,9 +2,12 @@
 """Draws situations that nobody chose, for record-linux.py: one or many transfers, up, down or both,
 of each congestion control, alone or mixed, through each discipline.
 
-    conformance/draw-situations.py SEED COUNT > SITUATIONS.json
+    conformance/draw-situations.py SEED COUNT [home] > SITUATIONS.json
     conformance/record-linux.py KERNEL SITUATIONS.json OUT
     simnel conformance linux OUT
+
+With `home`, what else there is on a line at home: short transfers that come and go, slow uplinks,
+packets that are small, readers that are slow, a control each way.
 """
 
 import json
@@ -47,12 +50,67 @@ def draw(rng):
             "duration_s": duration, "warm_s": warm, "seeds": [1, 2, 3]}
 
 
+UPLINKS = [0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 40]
+DOWNLINKS = [3, 6, 10, 16, 25, 50, 100]
+CONTROLS = ["cubic", "cubic", "reno", "bbr"]
+HOME_DISCIPLINES = [
+    "pfifo limit 50", "pfifo limit 200", "codel", "fq_codel", "fq_codel", "pie", "fq_pie",
+    "sfq perturb 10", "cake besteffort", "cake besteffort", "cake diffserv4 ack-filter",
+    "cake besteffort dual-srchost", "tbf codel", "tbf",
+]
+
+
+def transfers(rng, way, every):
+    """Short ones, one after another or several at a time."""
+    size = rng.choice([2_000, 10_000, 14_480, 20_000, 40_000, 100_000, 300_000])
+    return {"cc": rng.choice(CONTROLS), "dir": way, "size": size, "every": every,
+            "n": int(25 / every), "start": 1.5}
+
+
+def draw_home(rng):
+    up, down = rng.choice(UPLINKS), rng.choice(DOWNLINKS)
+    way, other = rng.sample(["up", "down"], 2)
+    controls = [rng.choice(CONTROLS) for _ in range(2)]
+    bulk = {"cc": controls[0], "n": rng.choice([1, 1, 2, 4]), "dir": way}
+    back = {"cc": controls[1], "n": rng.choice([1, 1, 2, 4]), "dir": other}
+    flows = rng.choice([
+        [transfers(rng, way, rng.choice([0.5, 1, 2]))],
+        [transfers(rng, way, rng.choice([0.5, 1])), bulk],
+        [transfers(rng, way, rng.choice([0.5, 1])), back],
+        [bulk, back],
+        [bulk, back],
+        [bulk],
+        [{**bulk, "read": int(1e6 * rng.choice([0.3, 0.6, 0.9]) * (up if way == "up" else down))},
+         back],
+    ])
+    mtu = rng.choice([1500, 1500, 1492, 1280, 576])
+    kind, rates = rng.choice(HOME_DISCIPLINES), (f"{up:g}mbit", f"{down:g}mbit")
+    lines = {"up": rates[0], "down": rates[1], "qdisc": kind}
+    if kind.startswith("tbf"):
+        lines = {"tc": [line for port, rate in zip(("r1", "r0"), rates)
+                        for line in token_bucket(port, rate, kind[3:].strip())]}
+    return {"description": f"drawn: a home, {up:g}/{down} Mbit up/down, {kind}", **lines,
+            "base_rtt_ms": rng.choice([8, 14, 22, 32, 48, 80, 120]), "ecn": rng.choice([0, 0, 1]),
+            "mtu": mtu, "flows": flows + [PROBE], "duration_s": 30, "warm_s": 1,
+            "seeds": [1, 2, 3]}
+
+
+def token_bucket(port, rate, leaf):
+    add = f"tc -n R qdisc add dev {port}"
+    yield f"{add} root handle 1: tbf rate {rate} burst 5k latency 300ms"
+    if leaf:
+        yield f"{add} parent 1: handle 10: {leaf}"
+
+
 def main():
-    if len(sys.argv) != 3 or not all(arg.isdigit() for arg in sys.argv[1:]):
+    words = sys.argv[1:]
+    if not all(word.isdigit() for word in words[:2]) or words[2:] not in ([], ["home"]) \
+            or len(words) < 2:
         sys.exit(__doc__)
-    seed, count = map(int, sys.argv[1:])
-    rng = random.Random(seed)
-    json.dump({f"R{seed}_{n:02}": draw(rng) for n in range(count)}, sys.stdout, indent=1)
+    seed, count, *kind = words
+    rng = random.Random(int(seed))
+    letter, drawn = ("L", draw_home) if kind else ("R", draw)
+    json.dump({f"{letter}{seed}_{n:02}": drawn(rng) for n in range(int(count))}, sys.stdout, indent=1)
     print()
 
 

@@ -16,13 +16,16 @@ A situation:
     up, down, qdisc  rates and a discipline for both ports: cake shapes itself, others are under htb
     tc               or the lines themselves: r1 is the port to the server, r0 that to the client
     base_rtt_ms, ecn, duration_s, warm_s, seeds, description
-    flows            objects of {n, t, dir, cc, mark, start, stop, srcip, dstip, rate, size}: t is
-                     tcp (default), probe or cbr; without start, flows start within the first tenth of a
-                     second, at times drawn from the seed
+    flows            objects of {n, t, dir, cc, mark, start, stop, srcip, dstip, rate, size, every, read}:
+                     t is tcp (default), probe or cbr; without start, flows start within the first tenth
+                     of a second, at times drawn from the seed, and each of n so many seconds (every)
+                     after the one before. A tcp flow with a size ends with that. Its receiver reads
+                     all that comes, or so many bits a second (read), a hundred times a second
     host             more words for the end hosts' netem, such as "rate 1gbit"
     rmem, wmem       largest socket buffers in bytes; else those of a machine with a gigabyte and more
     pacing           true: senders of TCP are paced by the kernel
     sack             false: no selective acknowledgements
+    mtu              of the end hosts' devices; else 1500
     sniff            true: also keep the headers of all packets, to compare packet by packet
 """
 
@@ -67,6 +70,9 @@ LARGEST = {"rmem": 6 << 20, "wmem": 4 << 20}
 # The same for all connections together, in pages, as with 16 GB: short of that, Linux drops what came
 # out of order.
 ALL_CONNECTIONS = "196608 262144 393216"
+MTU = 1500
+# Seconds between the reads of a slow reader.
+READING = 0.01
 SO_MEMINFO = 55
 WMEM_QUEUED = 5
 
@@ -107,7 +113,7 @@ class Hosts:
             sh(f"ip -n R addr add {net}254/24 dev {port}")
             for namespace, name in ((host, device), (host, "lo"), ("R", port)):
                 sh(f"ip -n {namespace} link set {name} up")
-            sh(f"ip -n {host} link set {device} gso_max_segs 1")
+            sh(f"ip -n {host} link set {device} gso_max_segs 1 mtu {job.get('mtu', MTU)}")
             macs = [json.loads(subprocess.check_output(
                 f"ip -n {n} -j link show {d}".split()))[0]["address"]
                 for n, d in ((host, device), ("R", port))]
@@ -213,18 +219,38 @@ class Run:
             peer.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, DSCP[flow["mark"]] << 2)
             flow["peer"] = peer
 
+            def take(most):
+                """True if more may come."""
+                data = peer.recv(most)
+                flow["rx"] += len(data)
+                if not data:
+                    flow["completion"] = round(self.now() - flow["start"], 6)
+                    peer.shutdown(socket.SHUT_WR)
+                return bool(data)
+
             def read(_):
                 try:
-                    while True:
-                        data = peer.recv(1 << 18)
-                        if not data:
-                            self.poll.unregister(peer.fileno())
-                            return
-                        flow["rx"] += len(data)
+                    while take(1 << 18):
+                        pass
+                    self.poll.unregister(peer.fileno())
                 except BlockingIOError:
                     pass
 
-            self.watch(peer, select.EPOLLIN, read)
+            if "read" not in flow:
+                self.watch(peer, select.EPOLLIN, read)
+                return
+            peer.setblocking(False)
+            first = self.now()
+
+            def read_portion(number):
+                try:
+                    if not take(int(flow["read"] * READING / 8)):
+                        return
+                except BlockingIOError:
+                    pass
+                self.at(first + (number + 1) * READING, lambda: read_portion(number + 1))
+
+            self.at(first + READING, lambda: read_portion(1))
 
         self.watch(listener, select.EPOLLIN, accept)
 
@@ -243,10 +269,15 @@ class Run:
             memory = sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 4 * (WMEM_QUEUED + 1))
             self.overhead = struct.unpack_from("I", memory, 4 * WMEM_QUEUED)[0]
 
+            left = flow.get("size", float("inf"))
+
             def write(_):
+                nonlocal left
                 try:
-                    while True:
-                        sock.send(CHUNK)
+                    while left > 0:
+                        left -= sock.send(CHUNK[:min(left, len(CHUNK))])
+                    self.poll.unregister(sock.fileno())
+                    sock.shutdown(socket.SHUT_WR)
                 except (BlockingIOError, BrokenPipeError):
                     pass
 
@@ -384,7 +415,8 @@ class Run:
         flows, probes = [], {}
         for flow in self.flows:
             keep = {k: flow[k] for k in ("id", "t", "dir", "mark", "start", "srcip", "dstip")}
-            keep.update({k: flow[k] for k in ("stop", "rate", "size") if k in flow})
+            keep.update({k: flow[k] for k in ("stop", "rate", "size", "read", "completion")
+                         if k in flow})
             if flow["t"] == "tcp":
                 window = [s for s in flow["samples"] if s["t"] > self.warm]
                 mean = lambda key: sum(s[key] for s in window) / max(len(window), 1)
@@ -444,15 +476,16 @@ def expand(job):
     draw = random.Random(job["seed"])
     flows = []
     for entry in job["flows"]:
-        for _ in range(entry.get("n", 1)):
+        for number in range(entry.get("n", 1)):
             flow = {"t": "tcp", "dir": "up", "mark": "BE", **entry, "id": len(flows)}
             flow.pop("n", None)
+            later = number * flow.pop("every", 0)
             client, server = "10.0.1.1", "10.0.2.1"
             down = flow["dir"] == "down"
             flow.setdefault("srcip", server if down else client)
             flow.setdefault("dstip", client if down else server)
             late = round(draw.random() * 0.1, 6)
-            flow.setdefault("start", late)
+            flow["start"] = round(flow.get("start", late) + later, 6)
             flows.append(flow)
     return flows
 
@@ -540,6 +573,7 @@ def record(kernel, name, situation, directory):
     env.update({k.upper(): situation.get(k, LARGEST[k]) for k in LARGEST})
     env["OVERHEAD"] = max(run.pop("overhead") for run in runs)
     env["PACING"] = int(bool(situation.get("pacing")))
+    env["MTU"] = situation.get("mtu", MTU)
     env["SACK"] = int(situation.get("sack", True))
     version = subprocess.check_output([kernel, "--version"], text=True).strip()
     return {"scenario": name, "description": situation.get("description", ""),

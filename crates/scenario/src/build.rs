@@ -401,6 +401,7 @@ fn add_traffic(
                 start: values::time_or(&entry.start, Span::ZERO)?,
                 stagger: values::time_or(&entry.stagger, Span::ZERO)?,
                 stop: entry.stop.as_ref().map(values::time).transpose()?,
+                reading: None,
                 tcp: tcp(entry)?,
             });
         }

@@ -2,7 +2,7 @@
 
 use simnel_core::qdisc;
 use simnel_core::{Rate, Span, Time};
-use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper};
+use simnel_sim::setup::{Access, Host, LineSetup, Loss, Reading, Recording, Shaper};
 use simnel_sim::{Direction, Kind, Memory, Outcome, Results, Run, Setup, Traffic};
 use simnel_tcp::CongestionControl;
 
@@ -428,6 +428,32 @@ fn a_transfer_ends_where_it_arrives() {
     let took = flow.finished.expect("an end").since(flow.started);
     // A round trip for the connection, and half of one for ten segments.
     assert!((Span::from_millis(75)..Span::from_millis(77)).contains(&took), "{took:?}");
+}
+
+/// A receiver that is slower than the line decides how much comes; only what it has read counts.
+#[test]
+fn a_slow_reader_gets_what_it_reads() {
+    let mut bulk = traffic(Kind::Bulk { size: None }, Direction::Up);
+    bulk.reading = Some(Reading { portion: 5_000, interval: Span::from_millis(10) });
+    let results = run(&setup("pfifo limit 1000", 10_000_000, vec![bulk]), 1);
+    let flow = &results.flows[0];
+    assert_eq!(flow.goodput_bytes(), 9 * 100 * 5_000);
+    // What is sent beyond that waits in its buffer.
+    let sent = flow.tcp.data_segments_received * 1_448;
+    assert!((4_500_000..4_600_000).contains(&sent), "{sent}");
+    assert_eq!(results.conservation.dropped, 0);
+}
+
+/// The second transfer takes the sockets of the first, which is over when its time comes to stop.
+#[test]
+fn the_end_of_a_transfer_ends_no_other() {
+    let mut first = traffic(Kind::Bulk { size: Some(14_480) }, Direction::Up);
+    first.stop = Some(Span::from_secs(5));
+    let mut second = traffic(Kind::Bulk { size: None }, Direction::Up);
+    second.start = Span::from_secs(2);
+    let results = run(&setup("pfifo limit 1000", 10_000_000, vec![first, second]), 1);
+    assert!(results.flows[0].finished.is_some());
+    assert!(results.flows[1].goodput_bytes() > 8 * 1_100_000, "{:?}", results.flows[1].delivered);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use simnel_core::random::Random;
 use simnel_core::{Rate, Span, Time};
 use simnel_sim::schedule::Step;
 use simnel_sim::setup::{dash, web};
-use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper};
+use simnel_sim::setup::{Access, Host, LineSetup, Loss, Reading, Recording, Shaper};
 use simnel_sim::{Direction, Kind, Run, Setup, Traffic};
 use simnel_tcp::{CongestionControl, EcnMode, Pacing, SlowStartExit};
 
@@ -169,6 +169,11 @@ fn scenario(number: u64) -> Setup {
             // Whatever has no end stops, so that others are not kept from ending by it for ever.
             let endless = !matches!(kind, Kind::Bulk { size: Some(_) });
             let start = dice.millis(0, 2_000);
+            let slow = matches!(kind, Kind::Bulk { .. }) && dice.chance(20);
+            let reading = slow.then(|| Reading {
+                portion: u64::from(2_000 + dice.below(20_000)),
+                interval: dice.millis(1, 50),
+            });
             Traffic {
                 name: format!("{n} {kind:?}"),
                 kind,
@@ -179,6 +184,7 @@ fn scenario(number: u64) -> Setup {
                 start,
                 stagger: dice.millis(0, 500),
                 stop: endless.then(|| start + dice.millis(1, 8_000)),
+                reading,
                 tcp: tcp(dice),
             }
         })

@@ -133,12 +133,14 @@ impl App {
     /// The application of one flow of `traffic`; its first timer starts it.
     pub fn new(traffic: &Traffic, mut context: Context) -> App {
         context.opening.watched = match traffic.kind {
-            Kind::Bulk { size: None } if traffic.stop.is_none() => Watch::Nothing,
+            Kind::Bulk { size: None } if traffic.stop.is_none() && traffic.reading.is_none() => {
+                Watch::Nothing
+            }
             Kind::Bulk { .. } => Watch::Ends,
             _ => Watch::Everything,
         };
         match &traffic.kind {
-            Kind::Bulk { size } => App::Bulk(bulk::Bulk::new(*size, context)),
+            Kind::Bulk { size } => App::Bulk(bulk::Bulk::new(*size, traffic.reading, context)),
             Kind::Datagrams { size, interval, ports } => App::Datagrams(Box::new(
                 datagrams::Datagrams::new(*size, *interval, *ports, context),
             )),

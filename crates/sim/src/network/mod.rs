@@ -372,7 +372,7 @@ impl Network {
             let Some(endpoint) = &self.seats[connection.socket(side) as usize].endpoint else {
                 continue;
             };
-            let received = endpoint.received();
+            let received = endpoint.received() - endpoint.readable();
             let flow = &mut self.flows[shared.flow as usize];
             let direction = shared.directions[side as usize] as usize;
             flow.delivered[direction] += received - shared.accounted[side as usize];

@@ -184,6 +184,15 @@ pub enum Kind {
     },
 }
 
+/// How a receiver reads that does not take all at once: a portion now and then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes of a portion.
+    pub portion: u64,
+    /// From one to the next; the first so long after the connection stands.
+    pub interval: Span,
+}
+
 /// Flows of one kind.
 #[derive(Clone, Debug)]
 pub struct Traffic {
@@ -205,6 +214,8 @@ pub struct Traffic {
     pub stagger: Span,
     /// When flows stop; None: at the end.
     pub stop: Option<Span>,
+    /// How the receiver of a transfer reads; None: all that comes, at once.
+    pub reading: Option<Reading>,
     /// Settings of both TCP endpoints.
     pub tcp: simnel_tcp::Config,
 }
@@ -222,6 +233,7 @@ impl Traffic {
             start: Span::ZERO,
             stagger: Span::ZERO,
             stop: None,
+            reading: None,
             tcp: simnel_tcp::Config::default(),
         }
     }
@@ -375,6 +387,12 @@ impl Setup {
             }
             Ok(())
         };
+        if let Some(Reading { portion, interval }) = traffic.reading {
+            let bulk = matches!(traffic.kind, Kind::Bulk { .. });
+            if !bulk || portion == 0 || interval == Span::ZERO || interval > MAX_DURATION {
+                return invalid("the reading", "of a transfer, 1 byte or more, within 100 days");
+            }
+        }
         match &traffic.kind {
             Kind::Bulk { size: Some(size) } if !(1..=MAX_TRANSFER).contains(size) => {
                 invalid("the size", "1 byte to 1 PiB")

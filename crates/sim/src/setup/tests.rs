@@ -109,7 +109,18 @@ fn traffic_is_between_a_home_and_the_internet() {
         (|s| s.traffic[0].start = MAX_DURATION + Span(1), Some("the start")),
         (|s| s.traffic[0].stagger = MAX_DURATION, None),
         (|s| s.traffic[0].stagger = MAX_DURATION + Span(1), Some("the start")),
+        (|s| reads(s, Kind::Bulk { size: None }, 1, 1), None),
+        (|s| reads(s, PING, 1, 1), Some("the reading")),
+        (|s| reads(s, Kind::Bulk { size: None }, 0, 1), Some("the reading")),
+        (|s| reads(s, Kind::Bulk { size: None }, 1, 0), Some("the reading")),
+        (|s| reads(s, Kind::Bulk { size: None }, 1, MAX_DURATION.0), None),
+        (|s| reads(s, Kind::Bulk { size: None }, 1, MAX_DURATION.0 + 1), Some("the reading")),
     ]);
+}
+
+fn reads(setup: &mut Setup, kind: Kind, portion: u64, interval: u64) {
+    setup.traffic[0].kind = kind;
+    setup.traffic[0].reading = Some(Reading { portion, interval: Span(interval) });
 }
 
 fn delays(setup: &mut Setup, egress: u64, ingress: u64) {

@@ -86,9 +86,15 @@ pub struct Flow {
     /// CBR: bits a second of payload.
     #[serde(default)]
     pub rate: Option<f64>,
-    /// CBR: payload of a datagram in bytes.
+    /// CBR: payload of a datagram in bytes. TCP: payload of the transfer; None: without end.
     #[serde(default)]
     pub size: Option<u32>,
+    /// TCP: bits a second that the receiver reads; None: all that comes.
+    #[serde(default)]
+    pub read: Option<f64>,
+    /// TCP: seconds from its start to its end at the receiver, if it came to that.
+    #[serde(default)]
+    pub completion: Option<f64>,
     /// CBR: payload received in the window.
     #[serde(default)]
     pub rx_mbps: Option<f64>,

@@ -175,8 +175,8 @@ pub(super) fn measure(name: &str, recording: &Recording, seeds: u64) -> Vec<Line
     lines
 }
 
-/// The group that a TCP flow's goodput counts for: direction, congestion control, mark, and the
-/// hosts if a run has several.
+/// The group that a TCP flow's figures count for: direction, congestion control, mark, the hosts if
+/// a run has several, and whether it has a size.
 fn group(run: &Run, flow: &Flow) -> String {
     let direction = flow.dir.as_deref().unwrap_or("up");
     let control = flow.cc.as_deref().unwrap_or("tcp");
@@ -188,16 +188,49 @@ fn group(run: &Run, flow: &Flow) -> String {
     };
     let several = tcp().any(|other| hosts(other) != hosts(flow));
     let pair = if several { format!(" {}>{}", flow.srcip, flow.dstip) } else { String::new() };
-    format!("goodput {direction} {control} {mark}{pair}")
+    let sized = if flow.size.is_some() { " of a size" } else { "" };
+    format!("{direction} {control} {mark}{pair}{sized}")
+}
+
+/// Figures of a run's TCP flows, by group.
+#[derive(Default)]
+struct Transfers {
+    mbps: BTreeMap<String, f64>,
+    /// Milliseconds from the start to the end of those that have a size and came to their end.
+    completions: BTreeMap<String, Vec<f64>>,
+}
+
+impl Transfers {
+    fn add(&mut self, run: &Run, flow: &Flow, mbps: f64, completion_ms: Option<f64>) {
+        let group = group(run, flow);
+        if flow.size.is_some() {
+            self.completions.entry(group.clone()).or_default().extend(completion_ms);
+        }
+        *self.mbps.entry(group).or_default() += mbps;
+    }
+
+    fn tell(self, figures: &mut Figures) {
+        for (group, mbps) in self.mbps {
+            add(figures, format!("goodput {group}"), mbps, Tolerance::Goodput);
+        }
+        for (group, times) in self.completions {
+            let number = times.len() as f64;
+            add(figures, format!("completed {group}"), number, Tolerance::Count);
+            if !times.is_empty() {
+                let mean = times.iter().sum::<f64>() / number;
+                add(figures, format!("completion {group}"), mean, Tolerance::Latency);
+            }
+        }
+    }
 }
 
 fn linux_figures(recording: &Recording, run: &Run, figures: &mut Figures) {
-    let mut goodput: BTreeMap<String, f64> = BTreeMap::new();
+    let mut transfers = Transfers::default();
     for flow in &run.flows {
         match flow.t.as_str() {
             "tcp" => {
                 let mbps = flow.goodput_mbps.unwrap_or(0.0);
-                *goodput.entry(group(run, flow)).or_default() += mbps;
+                transfers.add(run, flow, mbps, flow.completion.map(|seconds| seconds * 1e3));
             }
             "cbr" => {
                 let mark = flow.mark.as_deref().unwrap_or("BE");
@@ -212,9 +245,7 @@ fn linux_figures(recording: &Recording, run: &Run, figures: &mut Figures) {
             _ => {}
         }
     }
-    for (metric, mbps) in goodput {
-        add(figures, metric, mbps, Tolerance::Goodput);
-    }
+    transfers.tell(figures);
     for (mark, rtt) in run.probe_rtt_ms.iter().flatten() {
         let added = rtt.mean - recording.base_rtt_ms;
         add(figures, format!("latency probe {mark}"), added, Tolerance::Latency);
@@ -235,13 +266,14 @@ fn linux_figures(recording: &Recording, run: &Run, figures: &mut Figures) {
 fn our_figures(run: &Run, results: &Results, figures: &mut Figures) {
     let seconds = (results.window.1.since(results.window.0).0 as f64 / 1e9).max(1e-9);
     let mbps = |bytes: u64| bytes as f64 * 8e-6 / seconds;
-    let mut goodput: BTreeMap<String, f64> = BTreeMap::new();
+    let mut transfers = Transfers::default();
     let mut probes: BTreeMap<String, Distribution> = BTreeMap::new();
     for (flow, ours) in run.flows.iter().zip(&results.flows) {
         let mark = flow.mark.as_deref().unwrap_or("BE");
         match &ours.outcome {
             Outcome::Transfer => {
-                *goodput.entry(group(run, flow)).or_default() += mbps(ours.goodput_bytes());
+                let took = ours.finished.map(|end| end.since(ours.started).0 as f64 / 1e6);
+                transfers.add(run, flow, mbps(ours.goodput_bytes()), took);
             }
             Outcome::Datagrams { added_delay, .. } => {
                 let received = mbps(ours.goodput_bytes());
@@ -257,9 +289,7 @@ fn our_figures(run: &Run, results: &Results, figures: &mut Figures) {
             _ => {}
         }
     }
-    for (metric, mbps) in goodput {
-        add(figures, metric, mbps, Tolerance::Goodput);
-    }
+    transfers.tell(figures);
     for (mark, added) in probes {
         // A run in which no probe was answered has no latency.
         let Some(mean) = added.mean() else { continue };

@@ -2,7 +2,7 @@
 
 use simnel_core::tc::units;
 use simnel_core::{dscp, Rate, Span};
-use simnel_sim::setup::{Access, Host, Recording as Series};
+use simnel_sim::setup::{Access, Host, Reading, Recording as Series};
 use simnel_sim::{Direction, Kind, Setup, Traffic};
 use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing};
 
@@ -12,6 +12,8 @@ use super::tc_lines::port;
 /// The probes of the recordings (linux-reference/README): 64 bytes of UDP payload, ten a second.
 const PROBE_SIZE: u32 = 64;
 const PROBE_INTERVAL: Span = Span::from_millis(100);
+/// From one read of a slow reader to the next (record-linux.py).
+const READING: Span = Span::from_millis(10);
 /// Several packets' time on the slowest line; little against the time that flows need to settle.
 const STAGGER: Span = Span::from_millis(20);
 /// Time by which netem lets a packet go too late in the recordings: 64 or 320 ns, 130 on average.
@@ -34,15 +36,9 @@ pub struct Situation {
 impl Situation {
     /// The situation of `run`, from its set-up alone.
     pub fn new(recording: &Recording, run: &Run) -> Result<Situation, String> {
-        let mut lines = Vec::new();
-        let mut delays = Vec::new();
-        for device in PORTS {
-            let port = port(&recording.tc, device)?;
-            lines.push(port.line);
-            delays.push(port.delay);
-        }
-        let [up, down] = <[_; 2]>::try_from(lines).map_err(|_| "two ports are needed")?;
-        let access = HostAccess::read(recording);
+        let [up, down] = PORTS.map(|device| port(&recording.tc, device));
+        let (up, down) = (up?, down?);
+        let access = HostAccess::read(recording, [up.delay, down.delay]);
         let mut hosts = Vec::new();
         let mut traffic = Vec::new();
         for (number, flow) in run.flows.iter().enumerate() {
@@ -52,7 +48,7 @@ impl Situation {
         let setup = Setup {
             duration: seconds(run.window_s[1].min(recording.duration_s)),
             warmup: seconds(run.window_s[0]),
-            lines: [up, down],
+            lines: [up.line, down.line],
             hosts,
             traffic,
             recording: Series::default(),
@@ -70,21 +66,25 @@ impl Situation {
     }
 }
 
-/// Delays at the hosts: half of the round-trip time before the router on either side.
+/// Delays at the hosts: half of the round-trip time before the router on either side, and what the
+/// router's port towards them adds behind it.
 struct HostAccess {
     egress: Access,
+    /// On the way to servers and to clients.
+    ingress: [Access; 2],
     pacing: bool,
 }
 
 impl HostAccess {
-    fn read(recording: &Recording) -> HostAccess {
+    fn read(recording: &Recording, behind: [Span; 2]) -> HostAccess {
         let words: Vec<&str> = recording.host_qdisc.split_whitespace().collect();
         let value = |key: &str| words.windows(2).find(|pair| pair[0] == key).map(|pair| pair[1]);
         let half = Span((recording.base_rtt_ms * 1e6 / 2.0).round() as u64);
         let delay = value("delay").and_then(|word| units::time(word).ok()).unwrap_or(half);
         let delay = delay + LATENESS;
         let rate: Option<Rate> = value("rate").and_then(|word| units::rate(word).ok());
-        HostAccess { egress: Access { delay, rate }, pacing: words.contains(&"fq") }
+        let ingress = behind.map(|delay| Access { delay, rate: None });
+        HostAccess { egress: Access { delay, rate }, ingress, pacing: words.contains(&"fq") }
     }
 }
 
@@ -95,7 +95,8 @@ fn host(hosts: &mut Vec<Host>, address: &str, home: bool, access: &HostAccess) -
     let address = <[u8; 4]>::try_from(octets).unwrap_or(default);
     let known = hosts.iter().position(|host| host.address == address && host.home == home);
     known.unwrap_or_else(|| {
-        hosts.push(Host { address, home, egress: access.egress, ingress: Access::default() });
+        let ingress = access.ingress[usize::from(home)];
+        hosts.push(Host { address, home, egress: access.egress, ingress });
         hosts.len() - 1
     })
 }
@@ -123,7 +124,7 @@ fn make(
         name => dscp::parse(name).ok_or_else(|| format!("no such mark: `{name}`"))?,
     };
     let kind = match flow.t.as_str() {
-        "tcp" => Kind::Bulk { size: None },
+        "tcp" => Kind::Bulk { size: flow.size.map(u64::from) },
         "cbr" => {
             let (Some(rate), Some(size)) = (flow.rate, flow.size) else {
                 return Err("a CBR flow needs its rate and size".into());
@@ -140,6 +141,10 @@ fn make(
         dscp,
         start,
         stop: flow.stop.map(|stop| Span((stop * 1e9).round() as u64)),
+        reading: flow.read.map(|rate| Reading {
+            portion: (rate / 8.0 * READING.0 as f64 / 1e9) as u64,
+            interval: READING,
+        }),
         tcp: tcp(recording, flow, access)?,
         ..Traffic::one(&format!("{number} {} {mark}", flow.t), kind, direction)
     })
@@ -159,6 +164,9 @@ fn tcp(recording: &Recording, flow: &Flow, access: &HostAccess) -> Result<Config
     if access.pacing || recording.environment("PACING").is_some_and(|paced| paced > 0) {
         config.pacing = Pacing::On;
     }
+    if let Some(bytes) = recording.environment("MTU") {
+        config.mtu = bytes.min(u64::from(u16::MAX)) as u16;
+    }
     config.sack = recording.environment("SACK") != Some(0);
     if let Some(limit) = recording.environment("RMEM") {
         config.rcvbuf_max = limit.min(u64::from(u32::MAX)) as u32;
@@ -173,4 +181,43 @@ fn tcp(recording: &Recording, flow: &Flow, access: &HostAccess) -> Result<Config
         config.tso_segments = segments.clamp(1, 255) as u8;
     }
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The situation of a recording with this flow, whose router delays what goes to servers.
+    fn situation(flow: &serde_json::Value) -> Situation {
+        let recording: Recording = serde_json::from_value(json!({
+            "base_rtt_ms": 40, "duration_s": 10, "env": {"MTU": 576},
+            "host_qdisc": "netem delay 20000us limit 100000",
+            "tc": ["tc qdisc add dev r1 root netem delay 30ms",
+                   "tc qdisc add dev r0 root cake bandwidth 1mbit"],
+            "runs": [{"window_s": [1, 10], "flows": [flow]}],
+        }))
+        .expect("a recording");
+        Situation::new(&recording, &recording.runs[0]).expect("a situation")
+    }
+
+    #[test]
+    fn a_flow_has_its_size_its_reader_and_its_packets() {
+        let flow = json!({"t": "tcp", "dir": "up", "size": 9_000, "read": 800_000});
+        let traffic = &situation(&flow).setup.traffic[0];
+        assert_eq!(traffic.kind, Kind::Bulk { size: Some(9_000) });
+        assert_eq!(traffic.reading, Some(Reading { portion: 1_000, interval: READING }));
+        assert_eq!(traffic.tcp.mtu, 576);
+        let traffic = &situation(&json!({"t": "tcp"})).setup.traffic[0];
+        assert_eq!((&traffic.kind, traffic.reading), (&Kind::Bulk { size: None }, None));
+    }
+
+    /// netem at a port of the router keeps back what goes through that port, and nothing else.
+    #[test]
+    fn a_port_delays_what_goes_through_it() {
+        let hosts = situation(&json!({"t": "probe", "dir": "up"})).setup.hosts;
+        let delays: Vec<_> = hosts.iter().map(|host| (host.home, host.ingress.delay)).collect();
+        assert_eq!(delays, [(true, Span::ZERO), (false, Span::from_millis(30))]);
+    }
 }

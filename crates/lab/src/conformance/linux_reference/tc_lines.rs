@@ -23,7 +23,7 @@ const DEFAULT_LEAF: &str = "pfifo limit 1000";
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     pub line: LineSetup,
-    /// netem's delay in front of the discipline, if any.
+    /// netem's delay, which comes behind everything else.
     pub delay: Span,
 }
 
@@ -53,15 +53,23 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
                 own = own_fifo(rest)?;
             }
             "netem" => {
-                for pair in options.windows(2) {
-                    match pair {
-                        ["loss", "random"] => {}
-                        ["loss" | "random", share] => loss = share_lost(share)?,
-                        ["delay", time] => {
-                            delay = units::time(time).map_err(|_| format!("`{time}`?"))?;
+                let mut words = options.iter();
+                while let Some(word) = words.next() {
+                    let mut value = || words.next().copied().unwrap_or_default();
+                    match *word {
+                        "loss" => {
+                            let first = value();
+                            loss = share_lost(if first == "random" { value() } else { first })?;
                         }
-                        ["rate", word] => rate = Some(read_rate(word)?),
-                        _ => {}
+                        "delay" => {
+                            let word = value();
+                            delay =
+                                units::time(word).map_err(|_| format!("`{word}` is no time"))?;
+                        }
+                        "rate" => rate = Some(read_rate(value())?),
+                        // All that is under way fits, in the recordings.
+                        "limit" => drop(value()),
+                        other => return Err(format!("netem's `{other}` is not simulated")),
                     }
                 }
             }
@@ -196,6 +204,19 @@ mod tests {
         assert_eq!(of("latency 100ms", &[]), parsed("bfifo limit 115360"));
         let leaf = "tc qdisc add dev r1 parent 1: handle 10: codel";
         assert_eq!(of("limit 150000", &[leaf]), parsed("codel"));
+    }
+
+    /// An effect that is not simulated is an error, and no silence.
+    #[test]
+    fn netem_loses_and_delays_and_nothing_else() {
+        let of =
+            |words: &str| port(&lines(&[&format!("tc qdisc add dev r1 root netem {words}")]), "r1");
+        let both = of("delay 20ms loss random 50% limit 10").expect("a port");
+        assert_eq!((both.delay, both.line.loss), (Span::from_millis(20), Loss::Random(1 << 31)));
+        assert_eq!(of("rate 8mbit").expect("a port").line.rate, Some(Rate::from_bits(8_000_000)));
+        for words in ["delay 20ms 5ms", "reorder 10%", "duplicate 1%", "delay", "loss 1% 25%"] {
+            assert!(of(words).is_err(), "{words}");
+        }
     }
 
     #[test]
