@@ -30,8 +30,13 @@ pub(crate) fn random_key() -> std::io::Result<HashKey> {
     let mut bytes = [0u8; 16];
     let read = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     debug_assert_eq!(read, bytes.len(), "so few bytes come whole");
+    Ok(key_of(bytes))
+}
+
+/// The key of all these bytes.
+fn key_of(bytes: [u8; 16]) -> HashKey {
     let key = u128::from_le_bytes(bytes);
-    Ok(HashKey::new(key as u64, (key >> 64) as u64))
+    HashKey::new(key as u64, (key >> 64) as u64)
 }
 
 #[cfg(test)]
@@ -58,5 +63,12 @@ mod tests {
         for (index, key) in keys.iter().enumerate() {
             assert!(!keys[..index].contains(key));
         }
+    }
+
+    #[test]
+    fn all_bytes_of_a_key_count() {
+        let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+        let key = HashKey::new(0x0807_0605_0403_0201, 0x100f_0e0d_0c0b_0a09);
+        assert!(key_of(bytes) == key);
     }
 }

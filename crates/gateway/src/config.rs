@@ -477,6 +477,23 @@ mod tests {
     }
 
     #[test]
+    fn rules_and_shares_of_one_interface_are_no_others() {
+        let one = |name: &str| format!("[[interface]]\nname = \"{name}\"\nupload = \"9mbit\"\n");
+        let text = format!(
+            "{}{}[[rule]]\ninterface = \"lte\"\nport = 53\npass = true\n\
+             [[rule]]\nport = 80\npass = true\n\
+             [[share]]\ninterface = \"eth0\"\naddress = \"10.0.0.0/8\"\nupload = \"1mbit\"\n",
+            one("eth0"),
+            one("lte")
+        );
+        let all = parse(&text).unwrap();
+        let rules = |at: usize| all[at].rules.iter().map(|rule| rule.number).collect::<Vec<_>>();
+        assert_eq!((rules(0), rules(1)), (vec![2, 3], vec![1, 2]));
+        let is_shared = |at: usize| crate::tree::is_tree(all[at].upload.as_ref().unwrap());
+        assert_eq!((is_shared(0), is_shared(1)), (true, false));
+    }
+
+    #[test]
     fn a_share_without_effect_is_a_mistake() {
         let both = "[[interface]]\nname = \"eth0\"\nupload = \"9mbit\"\n\
                     [[interface]]\nname = \"lte\"\nupload = \"9mbit\"\ndownload = \"9mbit\"\n";

@@ -157,6 +157,28 @@ mod tests {
         assert_eq!(taken, [30]);
     }
 
+    /// A far end acknowledges data and SYN by itself, and may be silent about all else until it has
+    /// something to say.
+    #[test]
+    fn a_far_end_that_paused_has_answered_what_asks_for_an_answer() {
+        const SYN: u8 = 2;
+        for (flags, payload, expected) in [(0, 0, 0), (0, 1, 1), (SYN, 0, 1), (SYN, 1, 1)] {
+            let (mut upload, mut download, trips) = both();
+            let mut up = segment(Direction::Upload, 9, 50, 7);
+            up[33] |= flags;
+            up.extend(vec![0; payload]);
+            let length = up.len() as u8;
+            up[3] = length;
+            upload.arrived(&described(&up, 1), &up, at(0));
+            upload.released(&described(&up, 1), at(0));
+            let down = segment(Direction::Download, 9, 1, 50);
+            download.arrived(&described(&down, 2), &down, at(300));
+            let mut taken = 0;
+            trips.take(|_, _| taken += 1);
+            assert_eq!(taken, expected, "{flags} {payload}");
+        }
+    }
+
     /// Prints what a packet costs, with `--release` and `--nocapture`.
     #[test]
     fn every_packet_of_many_connections_may_show_one() {

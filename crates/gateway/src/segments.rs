@@ -226,7 +226,12 @@ mod tests {
             (&udp, 8028, MTU, 6, 5 * 1514 + 42 + 640),
             (&udp, 8028, 1506, 6, 5 * 1506 + 42 + 680),
             (&udp, 8028, 1500, 6, 5 * 1498 + 42 + 720),
+            // Full to the last byte, and one more.
+            (&udp, 28 + 5 * 1472, MTU, 5, 5 * 1514),
+            (&udp, 29 + 5 * 1472, MTU, 6, 5 * 1514 + 43),
             (&ipv6, 8048, MTU, 6, 5 * 1510 + 62 + 760),
+            (&ipv6, 48 + 5 * 1448, MTU, 5, 5 * 1510),
+            (&ipv6, 49 + 5 * 1448, MTU, 6, 5 * 1510 + 63),
         ] {
             let mut packet = classified(bytes, len);
             describe_fragments(&mut packet, mtu);

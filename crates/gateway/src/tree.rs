@@ -20,3 +20,34 @@ pub(crate) fn is_tree(config: &Config) -> bool {
         && !shares.is_empty()
         && shares.iter().all(is_share)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Somebody's own words are theirs to change, however alike they look.
+    #[test]
+    fn only_what_shares_make_is_a_tree_of_shares() {
+        let is = |words: &str| is_tree(&simnel_core::qdisc::parse(words).unwrap());
+        let line = "class :1 rate 9mbit";
+        let others = "class :2 parent :1 rate 8mbit cake";
+        let share = "class :11 parent :1 rate 1mbit ceil 4mbit cake";
+        assert!(is(&format!("htb default 2 {line} {others} {share}")));
+        assert!(is(&format!(
+            "htb default 2 {line} {others} {share} {}",
+            share.replace("11", "12")
+        )));
+        for words in [
+            format!("htb default 11 {line} {others} {share}"),
+            format!("htb default 2 {line} {others}"),
+            format!("htb default 2 {line} class :2 rate 8mbit cake {share}"),
+            format!("htb default 2 {line} {others} class :11 rate 1mbit cake"),
+            format!("htb default 2 {line} {others} {share} class :12 rate 1mbit cake"),
+            format!("htb default 2 {line} {others} {}", share.replace("11", "10")),
+            format!("htb default 2 class :3 rate 9mbit {others} {share}").replace(":1 ", ":3 "),
+            "cake bandwidth 9mbit".into(),
+        ] {
+            assert!(!is(&words), "{words}");
+        }
+    }
+}

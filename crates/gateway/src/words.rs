@@ -339,6 +339,7 @@ mod tests {
             (Some("1mbit"), "fq_codle", "`fq_codle` (word 1) is not a queue discipline; did you"),
             (Some("1mbit"), "diffserv5", "`diffserv5` (word 1) is not a keyword of cake; did you"),
             (Some("1mbit"), "cake nat diffserv5", "`diffserv5` (word 3) is not"),
+            (Some("1mbit"), "ingress xyzzy", "`xyzzy` (word 2) is not"),
             (Some("1mbit"), "codel ecn limt 9", "`limt` (word 3) is not"),
             (None, "cake bandwidth", "`bandwidth` (word 2) must be followed by"),
             (Some("50"), "", "`50` is 50 bits per second: did you mean `50mbit`?"),
@@ -433,6 +434,14 @@ mod tests {
         let several = "htb default 1 class 1:1 rate 1mbit class 1:2 rate 2mbit";
         let error = changed(Upload, several, Some("2mbit"), "").unwrap_err();
         assert!(error.contains("says a rate of its own"), "{error}");
+        let error = changed(Upload, several, Some("unlimited"), "").unwrap_err();
+        assert!(error.contains("`unlimited` cannot be used: expected a RATE"), "{error}");
+        // Words are counted from the first that was said.
+        for rate in [None, Some("2mbit")] {
+            let said = Said { words: "cake nat diffserv5", before: 4, unguarded: false };
+            let error = changed(Upload, "cake bandwidth 9mbit", rate, said).unwrap_err();
+            assert!(error.contains("`diffserv5` (word 7) is not"), "{error}");
+        }
         let shared = "htb default 2 class :1 rate 9mbit class :2 parent :1 rate 8mbit cake \
                       class :11 parent :1 rate 1mbit ceil 4mbit cake";
         for (rate, words) in [(Some("2mbit"), ""), (None, "fq_codel"), (None, "diffserv4")] {

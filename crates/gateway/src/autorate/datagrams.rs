@@ -151,7 +151,13 @@ mod tests {
 
     /// Loopback addresses of both families, as far as there are.
     fn peers() -> Vec<UdpSocket> {
-        ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|at| UdpSocket::bind(at).ok()).collect()
+        let all = ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|at| UdpSocket::bind(at).ok());
+        all.inspect(patient).collect()
+    }
+
+    /// Ends a wait for what does not come.
+    fn patient(peer: &UdpSocket) {
+        peer.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
     }
 
     #[test]
@@ -179,6 +185,7 @@ mod tests {
         let datagrams = Datagrams::open().unwrap();
         for peer in peers() {
             let other = UdpSocket::bind((peer.local_addr().unwrap().ip(), 0)).unwrap();
+            patient(&other);
             let closed = peer.local_addr().unwrap();
             drop(peer);
             datagrams.send(closed, &irtt::close(1)).unwrap();

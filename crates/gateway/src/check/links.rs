@@ -175,10 +175,13 @@ pub(super) fn of(interface: &Interface) -> LinkType {
     let devtype = uevent.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
     let driver = fs::read_link(place.join("device/driver")).ok();
     let driver = driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
-    let sessions = super::read("/proc/thread-self/net/pppoe");
-    // A line for the heading.
-    let is_pppoe = sessions.is_some_and(|text| text.lines().count() > 1);
+    let is_pppoe = super::read("/proc/thread-self/net/pppoe").is_some_and(|all| has_session(&all));
     classify(interface, devtype.unwrap_or_default(), &driver.unwrap_or_default(), is_pppoe)
+}
+
+/// True if the kernel's list of PPPoE sessions has one: a line behind the heading.
+fn has_session(list: &str) -> bool {
+    list.lines().nth(1).is_some()
 }
 
 /// Link type by what is known of an interface; `is_pppoe` if the machine has a PPPoE session.
@@ -276,6 +279,14 @@ mod tests {
         assert_eq!(link_type("no-such-device"), None);
     }
 
+    /// As the kernel prints it, without a session and with one.
+    #[test]
+    fn a_heading_alone_is_no_session() {
+        let heading = "Id       Address              Device\n";
+        assert!(!has_session("") && !has_session(heading));
+        assert!(has_session(&format!("{heading}01000000 00:11:22:33:44:55     eth0\n")));
+    }
+
     #[test]
     fn links_are_told_by_what_is_known_of_them() {
         let of = |name: &str, hardware, mtu, kind: &str, devtype, driver, pppoe| {
@@ -318,6 +329,8 @@ mod tests {
         use LinkType::*;
         let all =
             [Ethernet, Vlan, Pppoe, Ppp, Vdsl, Atm, Wireless, Mobile, Tunnel, Bridge, Virtual];
+        let names: std::collections::BTreeSet<&str> = all.iter().map(|link| link.name()).collect();
+        assert_eq!(names.len(), all.len(), "each can be told from the others");
         for link in all {
             let Overhead { word: Some(word), bytes, .. } = link.overhead() else { continue };
             let config = simnel_core::qdisc::parse(&format!("cake {word}")).unwrap().to_string();

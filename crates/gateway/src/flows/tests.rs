@@ -2,6 +2,7 @@ use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::wire::Classifier;
 
 use super::*;
+use crate::direction::Direction;
 
 /// The head of a UDP packet from port `port`, and its descriptor.
 fn packet(port: u16) -> (Vec<u8>, Packet) {
@@ -40,6 +41,54 @@ fn a_packet_is_queued_then_sent_or_dropped() {
     table.dropped(&one, DropReason::AckFilter);
     let flow = all(&table, Time(9))[0];
     assert_eq!((flow.drops, flow.ack_drops, flow.backlog_packets), (1, 1, 0));
+    assert_eq!(flow.sojourn_p99(), bucket_limit(32), "4 ms are in the bucket of 3.7 to 4.2");
+}
+
+/// Each lane has flows of its own, and counts its own packets.
+#[test]
+fn lanes_are_told_of_as_one() {
+    let part = |ports: &[u16], sojourn: u64, now| {
+        let mut table = Table::new();
+        for &port in ports {
+            let (bytes, packet) = packet(port);
+            table.arrived(&packet, &bytes, Time(1));
+            table.released(&packet, Span::from_millis(sojourn));
+        }
+        let mut joined = table.copy(0, empty_part(), now);
+        (1..PARTS).for_each(|n| joined.flows.extend(table.copy(n, empty_part(), now).flows));
+        (joined.whole.untracked, joined.whole.evicted) = (sojourn, 10 * sojourn);
+        joined
+    };
+    for (first, second) in [((7, 3), (9, 4)), ((9, 4), (7, 3))] {
+        let mut joined = part(&[1, 2, 3], first.1, Time(first.0));
+        joined.join(part(&[4, 5], second.1, Time(second.0)));
+        assert_eq!((joined.now, joined.flows.len()), (Time(9), 5));
+        let Whole { sojourns, sojourn, untracked, evicted } = joined.whole;
+        assert_eq!((sojourn, untracked, evicted), (Span::from_millis(4), 7, 70));
+        assert_eq!(sojourns.0.iter().sum::<u64>(), 5);
+        assert!(sojourns.0.iter().all(|packets| [0, 2, 3].contains(packets)), "{sojourns:?}");
+    }
+}
+
+/// The control socket's words: who sends to whom, and how long ago.
+#[test]
+fn entries_tell_of_each_flow_and_of_the_line() {
+    let mut table = Table::new();
+    let (bytes, one) = packet(7);
+    table.arrived(&one, &bytes, Time(5));
+    table.released(&one, Span::from_millis(3));
+    table.arrived(&one, &bytes, Time(6));
+    let mut part = table.copy(0, empty_part(), Time(9));
+    (1..PARTS).for_each(|n| part.flows.extend(table.copy(n, empty_part(), Time(9)).flows));
+    let (lines, flows) = entries("wan", &[(Direction::Upload, part)]);
+    let ([line], [flow]) = (&lines[..], &flows[..]) else { panic!("{lines:?} {flows:?}") };
+    let from = |end: u8| std::net::IpAddr::from([192, 0, 2, end]);
+    assert_eq!((flow.source, flow.sport), (from(1), 7));
+    assert_eq!((flow.destination, flow.dport, flow.protocol), (from(2), 53, 17));
+    assert_eq!((flow.age_ns, flow.idle_ns, flow.packets, flow.backlog_packets), (4, 3, 1, 1));
+    assert_eq!((flow.sojourn_ns, line.sojourn_ns), (3_000_000, 3_000_000));
+    assert_eq!((line.now_ns, line.sojourns.iter().sum::<u64>()), (9, 1));
+    assert_eq!((&*line.dev, line.direction), ("wan", flow.direction));
 }
 
 #[test]

@@ -176,6 +176,10 @@ mod tests {
         let words =
             understood("cake", "nat nonsense dual-srchost more", |w| gone.push(w.to_owned()));
         assert_eq!((words.as_str(), gone.len()), ("nat dual-srchost", 2));
+        // What is wrong may be that a word is missing: the last one goes, until nothing is left.
+        let mut gone = Vec::new();
+        assert_eq!(understood("tbf", "limit 9k", |word| gone.push(word.to_owned())), "");
+        assert_eq!(gone, ["9k", "limit"]);
     }
 
     #[test]

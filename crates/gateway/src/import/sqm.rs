@@ -292,6 +292,13 @@ config queue 'eth1'
         assert!(toml.contains("download_qdisc = \"cake besteffort wash overhead 34"), "{toml}");
         assert!(toml.contains("upload_qdisc = \"cake diffserv3 overhead 34 mpu 64\""), "{toml}");
         assert!(imported.notes.iter().any(|note| note.contains("eqdisc_opts counts only")));
+        // Nor does turning off there what is on otherwise.
+        let squash = [("squash_dscp", "0"), ("squash_ingress", "0")];
+        let download = |advanced| {
+            let imported = with(&[&squash[..], &[("qdisc_advanced", advanced)]].concat());
+            imported.interfaces[0].download.clone().unwrap().words
+        };
+        assert!(download("0").contains(" wash ") && !download("1").contains(" wash "));
     }
 
     #[test]

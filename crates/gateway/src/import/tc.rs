@@ -381,7 +381,7 @@ target 5ms interval 100ms memory_limit 4Mb ecn drop_batch 64
         // The only ifb device belongs to the only interface that redirects.
         assert!(imported.interfaces[1].download.is_some());
         let notes = imported.notes.join("\n");
-        for told in ["`hfsc`", "`fq_codel` limits no rate", "`teleport`"] {
+        for told in ["`hfsc` is not known", "`fq_codel` limits no rate", "`teleport`"] {
             assert!(notes.contains(told), "{told}: {notes}");
         }
         assert!(import("[{}]", None).notes[0].contains("JSON"));
@@ -459,6 +459,16 @@ target 5ms interval 100ms memory_limit 4Mb ecn drop_batch 64
             imported.notes
         );
         assert_eq!(imported.interfaces[0].upload.as_ref().unwrap().words, "cake nat");
+    }
+
+    /// Where a discipline's words have begun, none is the line's any more.
+    #[test]
+    fn words_of_a_discipline_may_be_called_as_the_lines_are() {
+        let words = "limit 9p dev root parent refcnt leaf offloaded deleted";
+        let line = format!("qdisc pfifo 8001: dev eth0 root refcnt 2 {words}");
+        let read = read(&line, "qdisc", "").unwrap();
+        assert_eq!((read.device, read.parent, read.handle), ("eth0", "root", "8001:"));
+        assert_eq!(read.words.join(" "), words);
     }
 
     #[test]

@@ -48,12 +48,12 @@ fn described(queued: &Queued<'_>) -> Packet {
     classifier.classify(link, bytes, queued.len - skipped, 0)
 }
 
-/// Records of packets that come a second and a nanosecond apart.
+/// Records of packets that come a second and seven nanoseconds apart.
 fn recorded(packets: &[(u16, Vec<u8>)]) -> Recorded {
     let mut recorder = Recorder::new(room(1));
     for (n, (protocol, bytes)) in (1u64..).zip(packets) {
         let queued = queued(*protocol, bytes);
-        recorder.arrived(&described(&queued), &queued, Time(n * 1_000_000_001));
+        recorder.arrived(&described(&queued), &queued, Time(n * 1_000_000_007));
     }
     recorder.finish()
 }
@@ -70,6 +70,10 @@ fn records(mut raw: &[u8]) -> Vec<(Vec<u8>, u32)> {
     all
 }
 
+fn records_of(recorded: &Recorded) -> Vec<(Vec<u8>, u32)> {
+    records(&recorded.raw)
+}
+
 #[test]
 fn headers_are_kept_and_no_payload_is() {
     let (tcp, udp) = (v4(TCP, [10, 0, 0, 1], [192, 0, 2, 1]), v4(UDP, [10, 0, 0, 1], [8; 4]));
@@ -84,7 +88,7 @@ fn headers_are_kept_and_no_payload_is() {
     ];
     let recorded = recorded(&packets);
     assert_eq!((recorded.packets, recorded.lost, recorded.bytes), (6, 0, recorded.raw.len()));
-    assert_eq!(recorded.raw[..8], [1, 0, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(recorded.raw[..8], [1, 0, 0, 0, 7, 0, 0, 0]);
     let records = records(&recorded.raw);
     let lengths: Vec<(usize, u32)> = records.iter().map(|(head, len)| (head.len(), *len)).collect();
     assert_eq!(lengths, [(54, 64), (42, 52), (62, 72), (50, 60), (14, 42), (14, 17)]);
@@ -111,11 +115,24 @@ fn a_super_packet_is_recorded_as_its_segments() {
     (packet.gso_size, packet.gso_segs) = (1_448, 3);
     let mut recorder = Recorder::new(room(1));
     recorder.arrived(&packet, &queued, Time(1));
-    let records = records(&recorder.finish().raw);
+    let records = records_of(&recorder.finish());
     let lengths: Vec<u32> = records.iter().map(|(_, len)| *len).collect();
     assert_eq!(lengths, [1_502, 1_502, 158]);
     let stated = |head: &[u8]| u16::from_be_bytes([head[16], head[17]]);
     assert_eq!(records.iter().map(|(head, _)| stated(head)).collect::<Vec<_>>(), [1488, 1488, 144]);
+    // IPv6 states the length behind its own header (RFC 8200, section 3).
+    let bytes = v6(TCP, 1, 2, &v4(TCP, [0; 4], [0; 4])[20..40]);
+    let queued = Queued { protocol: 0x86dd, bytes: &bytes, len: 60 + 3_000, ..queued };
+    let mut packet = described(&queued);
+    (packet.gso_size, packet.gso_segs) = (1_448, 3);
+    let mut recorder = Recorder::new(room(1));
+    recorder.arrived(&packet, &queued, Time(1));
+    let recorded = recorder.finish();
+    let stated: Vec<u32> = records_of(&recorded)
+        .iter()
+        .map(|(head, _)| u32::from(u16::from_be_bytes([head[18], head[19]])))
+        .collect();
+    assert_eq!(stated, [1_468, 1_468, 124]);
 }
 
 #[test]
@@ -129,6 +146,13 @@ fn what_there_is_no_room_for_is_counted() {
     let recorded = recorder.finish();
     assert_eq!((recorded.packets, recorded.lost), (2, 7));
     assert_eq!(recorded.raw.capacity(), 2 * (HEAD + 42) + 41);
+    // Room for one packet is used for it.
+    let mut recorder = Recorder::new(Vec::with_capacity(HEAD + 42));
+    (0..2).for_each(|_| recorder.arrived(&described(&queued), &queued, Time(1)));
+    let recorded = recorder.finish();
+    assert_eq!((recorded.packets, recorded.lost), (1, 1));
+    // What waited, and as much that came since, may be told at once.
+    assert!(most() >= 2 * room(1).capacity());
 }
 
 #[test]
@@ -152,6 +176,15 @@ fn other_addresses_are_as_many_and_tell_nothing() {
         assert_eq!(bytes[56..58], [0, 0]);
     }
     assert_eq!((seen.len(), networks.len()), (512, 1));
+    // Each of the four bytes tells hosts apart.
+    let others = (0..4).map(|at| {
+        let mut host = [10, 20, 30, 40];
+        host[at] += 1;
+        let mut bytes = v4(UDP, host, [192, 168, 1, 1]);
+        key.hide(&mut bytes);
+        bytes[12..16].to_vec()
+    });
+    assert_eq!(others.collect::<BTreeSet<_>>().len(), 4);
     // By chance, one key in 256 gives one host an address that begins as all did.
     let same = seen.iter().filter(|address| address.len() == 4 && address.starts_with(&[192, 168]));
     assert!(same.count() < 8);

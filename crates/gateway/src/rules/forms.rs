@@ -157,6 +157,9 @@ mod tests {
         assert_eq!(traffic.forms().len(), 2 * 2, "of one IP version only");
         traffic.addresses.push(prefix("fd00::"));
         assert_eq!(traffic.forms().len(), 2 * 2 * 2);
+        let lengths = Family::BOTH.map(|family| traffic.prefixes(family).len());
+        assert_eq!(lengths, [2, 1], "each in its own header");
+        assert!(Traffic::default().protocols().is_empty(), "not TCP and UDP alone");
     }
 
     #[test]

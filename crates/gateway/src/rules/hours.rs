@@ -122,6 +122,7 @@ mod tests {
             assert_eq!(night.hold(moment), holds, "{moment:?}");
         }
         assert_eq!(night.to_string(), "22:00-06:30 fri,sat");
+        assert_eq!(hours("22:00-06:30", &["fri", "sat", "friday"]), night);
         let sunday = hours("20:00-01:00", &["sun"]);
         assert!(sunday.hold(at(1, 0, 59)) && !sunday.hold(at(0, 0, 59)));
         let lunch = hours("12:00-13:00", &[]);

@@ -458,5 +458,62 @@ mod tests {
         let words = "htb default 20 class 1:10 rate 1mbit sfq class 1:20 rate 2mbit cake";
         let config = reading_mark(simnel_core::qdisc::parse(words).unwrap(), 0xf0);
         assert!(says_fwmark(&config) && config.to_string().contains("fwmark 0xf0"));
+        let words = "tbf rate 1mbit burst 15k cake";
+        assert!(says_fwmark(&reading_mark(simnel_core::qdisc::parse(words).unwrap(), 0xf0)));
+    }
+
+    #[test]
+    fn a_tier_is_the_same_in_every_cake_or_none() {
+        let words = "htb default 20 class 1:10 rate 1mbit cake diffserv4 \
+                     class 1:20 rate 2mbit cake diffserv4";
+        assert_eq!(planned(Action::Tier(Tier::Voice), words), Ok(Write::Tier(4)));
+        let other = words.replacen("diffserv4", "diffserv3", 1);
+        let error = planned(Action::Tier(Tier::Voice), &other).unwrap_err();
+        assert!(error.contains("the cakes of `htb` have other tiers"), "{error}");
+    }
+
+    #[test]
+    fn a_plan_says_what_is_to_be_learnt_and_which_classes_are_written() {
+        let step = |number, macs: &[u8], hosts: &[&str], write| {
+            let macs = macs.iter().map(|last| Mac([2, 0, 0, 0, 0, *last])).collect();
+            let hosts = hosts.iter().map(|name| HostName::read(name).unwrap()).collect();
+            Step { number, traffic: Traffic { macs, hosts, ..Traffic::default() }, write }
+        };
+        let steps = vec![
+            step(1, &[7, 8], &[], Write::Class(0x8001_0020)),
+            step(2, &[], &["a.org"], Write::Class(0x8001_0010)),
+            step(3, &[], &[], Write::Class(0x8001_0020)),
+            step(4, &[9], &["b.org", "c.org"], Write::Tier(1)),
+            step(5, &[], &[], Write::Pass),
+        ];
+        let plan = Plan { steps };
+        assert!(plan.macs().map(<[Mac]>::len).eq([2, 1]));
+        assert!(plan.hosts().map(<[HostName]>::len).eq([1, 2]));
+        assert_eq!(plan.classes(), [0x8001_0010, 0x8001_0020]);
+        assert_eq!(Mac([2, 3, 4, 5, 6, 7]).number(), 0x0203_0405_0607);
+    }
+
+    #[test]
+    fn tiers_and_programs_need_bits_of_the_mark() {
+        let of = |action, group: Option<&str>| {
+            let cgroups = group.map(|path| Cgroup::read(path).unwrap()).into_iter().collect();
+            Rule { traffic: Traffic { cgroups, ..Traffic::default() }, ..rule(action) }
+        };
+        assert!(!need_mark(&[]));
+        assert!(!need_mark(&[of(Action::Class(1), None), of(Action::Pass, None)]));
+        assert!(need_mark(&[of(Action::Pass, None), of(Action::Tier(Tier::Bulk), None)]));
+        assert!(need_mark(&[of(Action::Class(1), Some("a/b"))]));
+    }
+
+    #[test]
+    fn only_rules_of_this_hour_hold() {
+        let hours = |text| Hours::read(Some(text), &[]).unwrap();
+        let one = |number, hours| Rule { number, hours, ..rule(Action::Pass) };
+        let all = [one(1, None), one(2, hours("08:00-12:00")), one(3, hours("12:00-14:00"))];
+        let held = |minute| {
+            let held = holding(&all, Moment { day: 3, minute });
+            held.iter().map(|rule| rule.number).collect::<Vec<_>>()
+        };
+        assert_eq!((held(9 * 60), held(13 * 60), held(0)), (vec![1, 2], vec![1, 3], vec![1]));
     }
 }

@@ -286,6 +286,8 @@ mod tests {
             assert!(error.starts_with("share 3: ") && error.contains(expected), "{error}");
         }
         let one = "address = \"10.0.0.1\"\nupload = \"4mbit..5mbit\"";
+        let most = one.replace("4mbit..5mbit", "9mbit..10mbit");
+        assert!(planted(Some("10mbit"), "cake", &[&most]).is_ok(), "a tenth is left");
         for (rate, words, expected) in [
             (Some("4mbit"), "cake", "less than a tenth"),
             (None, "cake", "set `upload`"),

@@ -188,6 +188,29 @@ fn words_say_how_much_of_the_limit_is_used() {
     assert_eq!(told(62_500), "the upload carries 500 kbit/s; sparse flows wait 6.0 ms");
     assert_eq!(told(62_501), "the upload carries 500 kbit/s");
     assert_eq!(told(0), "the upload is quiet");
+    // What nobody was seen to send counts from 10 kbit/s on.
+    let unseen = |bytes: u64| {
+        let mut viewer = Viewer::new();
+        let at = |n: u64| look(n * SECOND_NS, n * bytes, n, Vec::new());
+        viewer.see(at(1), &Names::none());
+        viewer.see(at(2), &Names::none()).words.remove(0)
+    };
+    assert_eq!(unseen(1_249), "the upload is quiet");
+    assert_eq!(unseen(1_250), "the upload carries 10.0 kbit/s");
+}
+
+/// The host with most traffic, whichever has most flows.
+#[test]
+fn the_busiest_host_is_named() {
+    let mut viewer = Viewer::new();
+    let at = |n: u64| {
+        let flows =
+            [(2, 1, 100_000), (2, 2, 90_000), (2, 3, 90_000), (3, 4, 500_000), (3, 5, 400_000)];
+        let flows = flows.map(|(host, port, bytes)| flow(Direction::Upload, host, port, n * bytes));
+        look(n * SECOND_NS, n * 1_180_000, n, flows.to_vec())
+    };
+    viewer.see(at(1), &Names::none());
+    assert_eq!(viewer.see(at(2), &Names::none()).words, ["the upload is full: 10.0.0.3, 2 flows"]);
 }
 
 #[test]

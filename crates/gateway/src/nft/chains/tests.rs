@@ -372,20 +372,22 @@ fn what_the_kernel_is_told_fits_what_the_rules_say() {
                 let number = found.iter().position(|one| one.cgroup.covers(&group));
                 packet.mark |= number.map_or(0, |number| number as u32 + 1) << 24;
             }
-            let told = format!("{packet:?} {direction:?} {plan:?}");
+            let told = packet.clone();
             let first = plan.steps.iter().find(|step| fits(&step.traffic, &packet, direction));
             let outcome = machine.run(&mut packet);
             let expected = first.map(|step| match step.write {
                 Write::Pass => (format!("rule {}", step.number), libc::NF_ACCEPT),
                 _ => (format!("rule {}", step.number), libc::NFT_RETURN),
             });
-            assert_eq!(outcome.map(|(rule, code)| (rule.to_owned(), code)), expected, "{told}");
+            let outcome = outcome.map(|(rule, code)| (rule.to_owned(), code));
+            assert_eq!(outcome, expected, "{told:?} {direction:?} {plan:?}");
             let (mark, priority) = match first.map(|step| step.write) {
                 Some(Write::Tier(tier)) => (before | u32::from(tier) << 24, 0),
                 Some(Write::Class(class)) => (before, class),
                 _ => (before, 0),
             };
-            assert_eq!((packet.mark, packet.priority), (mark, priority), "{told}");
+            let written = (packet.mark, packet.priority);
+            assert_eq!(written, (mark, priority), "{told:?} {direction:?} {plan:?}");
             decided[first.map_or(0, |step| step.number)] += 1;
         }
     }
