@@ -25,42 +25,49 @@ KEYWORDS = {"move", "return", "else", "in", "if", "while", "match", "break", "un
 SWITCH = "crate::mutants::on"
 
 # How the crate under test asks which change is on. With MUTANTS_REACHED it writes down each number
-# that is asked for, once, and none is on.
+# that is asked for, once, and none is on. The environment is read before `main`, since that allocates,
+# which some tests count.
 RUNTIME = """\
 extern crate std;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-const UNREAD: u32 = u32::MAX;
-const COLLECT: u32 = u32::MAX - 1;
-static CHOSEN: AtomicU32 = AtomicU32::new(UNREAD);
+const COLLECT: u32 = u32::MAX;
+static CHOSEN: AtomicU32 = AtomicU32::new(0);
 static SEEN: [AtomicBool; COUNT] = [const { AtomicBool::new(false) }; COUNT];
 static REACHED: std::sync::OnceLock<std::fs::File> = std::sync::OnceLock::new();
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = choose;
+
+extern "C" fn choose() {
+    let said = std::env::var("MUTANT").ok().and_then(|number| number.parse().ok());
+    let mut chosen = said.unwrap_or(0);
+    if let Some(path) = std::env::var_os("MUTANTS_REACHED") {
+        let _ = REACHED.set(std::fs::File::create(path).unwrap());
+        chosen = COLLECT;
+    }
+    CHOSEN.store(chosen, Relaxed);
+}
 
 #[inline]
 pub fn on(number: u32) -> bool {
     let chosen = CHOSEN.load(Relaxed);
-    chosen == number || (chosen >= COLLECT && first(number, chosen))
+    if chosen == COLLECT {
+        note(number);
+    }
+    chosen == number
 }
 
 #[cold]
 #[inline(never)]
-fn first(number: u32, mut chosen: u32) -> bool {
-    if chosen == UNREAD {
-        let said = std::env::var("MUTANT").ok().and_then(|number| number.parse().ok());
-        chosen = said.unwrap_or(0);
-        if let Some(path) = std::env::var_os("MUTANTS_REACHED") {
-            let _ = REACHED.set(std::fs::File::create(path).unwrap());
-            chosen = COLLECT;
-        }
-        CHOSEN.store(chosen, Relaxed);
-    }
+fn note(number: u32) {
     let seen = &SEEN[number as usize];
-    if chosen == COLLECT && !seen.load(Relaxed) && !seen.swap(true, Relaxed) {
+    if !seen.load(Relaxed) && !seen.swap(true, Relaxed) {
         REACHED.get().unwrap().write_all(&number.to_ne_bytes()).unwrap();
     }
-    chosen == number
 }
 """
 
