@@ -223,6 +223,18 @@ mod tests {
         let (start, width) = bucket(index(1_000_000));
         assert_eq!(spread.quantile(500), Some(Span(start + width / 2)));
         assert_eq!(spread.quantile(1000), spread.greatest());
+        // Of those that are not above a value of the cumulative distribution, there are so many.
+        let mut uneven = Distribution::default();
+        let values = [1, 600, 700, 1_000, 90_000, 90_001, 5_000_000, 5_010_000, 3_000_000_000];
+        values.iter().for_each(|nanos| uneven.record(Span(*nanos)));
+        let cumulative = uneven.cumulative();
+        for (value, count) in &cumulative {
+            let not_above = values.iter().filter(|nanos| **nanos <= value.0).count();
+            assert_eq!(not_above as u64, *count, "{value:?}");
+        }
+        assert!(cumulative.windows(2).all(|pair| pair[0].1 < pair[1].1));
+        assert_eq!(cumulative.last(), Some(&(Span(3_000_000_000), 9)));
+        assert_eq!(uneven.sum(), values.iter().map(|nanos| u128::from(*nanos)).sum());
         let mut twice = distribution.clone();
         twice.merge(&distribution);
         assert_eq!((twice.count(), twice.mean()), (2000, distribution.mean()));

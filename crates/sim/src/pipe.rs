@@ -214,4 +214,16 @@ mod tests {
         }
         assert_eq!(spread, [true; 2]);
     }
+
+    /// The longest that is asked for is as likely as any other.
+    #[test]
+    fn a_jitter_of_a_nanosecond_is_one_or_none() {
+        let mut pipe = Pipe::new((Span(10), Span(1)), Rate::default(), false, Random::new(9));
+        let mut late = 0;
+        for at in (0..1_000).map(|n| n * 100) {
+            late += pipe.push(0, 1514, Time(at)).expect("the pipe was empty").0 - at - 10;
+            pipe.pop();
+        }
+        assert!((450..=550).contains(&late), "{late}");
+    }
 }

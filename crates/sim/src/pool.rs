@@ -447,6 +447,61 @@ mod tests {
         assert_eq!(hashes.len(), 5);
     }
 
+    /// Another packet, another end, another moment: another hash.
+    #[test]
+    fn each_history_has_its_hash() {
+        let taken = |socket, len, tos, now| {
+            let mut pool = pool();
+            let (handle, _) = pool.insert(&Tag { socket, ..Tag::NONE }, len, 0);
+            let mut packet = Packet::new(handle.into(), len);
+            packet.tos = tos;
+            pool.taken(&packet, Time(now));
+            pool.hash()
+        };
+        let ended = |handle: usize, end: fn(&mut Pool, Packet)| {
+            let mut pool = pool();
+            let packets = [0; 3].map(|_| packet(&mut pool, 0, 0));
+            end(&mut pool, packets[handle]);
+            pool.hash()
+        };
+        let lost = |pool: &mut Pool, packet: Packet| pool.lost(packet.handle as u32);
+        let mut hashes = vec![
+            taken(0, 100, 0, 1),
+            taken(0, 100, 0, 2),
+            taken(0, 100, 1, 1),
+            taken(0, 101, 0, 1),
+            taken(1, 100, 0, 1),
+            ended(0, lost),
+            ended(1, lost),
+            ended(2, lost),
+        ];
+        for handle in 0..3 {
+            hashes.push(ended(handle, |pool, packet| pool.dropped(packet, DropReason::Congested)));
+            hashes.push(ended(handle, |pool, packet| pool.dropped(packet, DropReason::Overlimit)));
+        }
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), 14);
+    }
+
+    /// Data of the same connection goes on with it: no acknowledgement, and nobody else's.
+    #[test]
+    fn only_data_of_its_connection_continues_a_segment() {
+        let mut pool = pool();
+        let mut segment = |socket, generation, len| {
+            let tag = Tag { socket, generation, ..Tag::NONE };
+            let (handle, payload) = pool.insert(&tag, 66 + len, 0);
+            *payload = Payload::Tcp(Segment { len, ..Segment::new(TcpFlags::ACK, 1, 1) });
+            handle
+        };
+        let first = segment(4, 7, 1_000);
+        let others = [(4, 7, 10, true), (4, 7, 0, false), (5, 7, 10, false), (4, 8, 10, false)];
+        let others = others.map(|(socket, was, len, goes_on)| (segment(socket, was, len), goes_on));
+        for (other, goes_on) in others {
+            assert_eq!(pool.continues(other, first), goes_on, "{other}");
+        }
+    }
+
     /// A filtered acknowledgement tells its sender nothing.
     #[test]
     fn signals_are_drops_of_what_was_wanted() {

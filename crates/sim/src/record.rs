@@ -122,7 +122,7 @@ impl LineRecord {
 
 #[cfg(test)]
 mod tests {
-    use simnel_core::qdisc;
+    use simnel_core::{qdisc, Span};
 
     use super::*;
 
@@ -148,6 +148,10 @@ mod tests {
         assert_eq!(counts, [1, 1]);
         let counts: Vec<u64> = record.sojourn().iter().map(Distribution::count).collect();
         assert_eq!(counts, [1, 1], "once");
+        let medians = record.sojourn().iter().map(|sojourn| sojourn.quantile(500));
+        assert!(medians.eq([5, 9].map(|millis| Some(Span::from_millis(millis)))));
+        let cumulative = record.sojourn().iter().map(Distribution::cumulative);
+        assert!(cumulative.eq([5, 9].map(|millis| vec![(Span::from_millis(millis), 1)])));
     }
 
     #[test]

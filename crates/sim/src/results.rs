@@ -131,3 +131,31 @@ impl FlowResult {
         self.delivered[self.direction as usize]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet more or less in any of the books, and they do not add up.
+    #[test]
+    fn each_packet_is_in_one_book() {
+        let good =
+            Conservation { sent: 15, delivered: 5, lost: 4, dropped: 3, under_way: 3, in_pool: 3 };
+        assert!(good.holds());
+        let books: [fn(&mut Conservation) -> &mut u64; 6] = [
+            |of| &mut of.sent,
+            |of| &mut of.delivered,
+            |of| &mut of.lost,
+            |of| &mut of.dropped,
+            |of| &mut of.under_way,
+            |of| &mut of.in_pool,
+        ];
+        for book in books {
+            for count in [1, u64::MAX] {
+                let mut wrong = good;
+                *book(&mut wrong) = book(&mut wrong).wrapping_add(count);
+                assert!(!wrong.holds(), "{wrong:?}");
+            }
+        }
+    }
+}

@@ -4,6 +4,7 @@
 use simnel_core::{qdisc, Rate, Span, Time};
 use simnel_sim::setup::{Access, Host, LineSetup, Recording};
 use simnel_sim::{Direction, Kind, Run, Setup, Traffic, Waiting};
+use simnel_tcp::EcnMode;
 
 /// Two uploads, one marked as voice; a download; datagrams; a ping.
 fn setup(words: &str) -> Setup {
@@ -101,4 +102,19 @@ fn queues_and_windows_are_told_by_flow() {
     };
     assert_eq!(has_queues("fq_codel"), [true; 2]);
     assert_eq!(has_queues("tbf rate 3mbit burst 5000 limit 20000"), [false; 2]);
+}
+
+#[test]
+fn marks_are_told_by_flow() {
+    let mut setup = setup("fq_codel");
+    setup.traffic[2].tcp.ecn = EcnMode::On;
+    let mut run = Run::new(&setup, 5).expect("a good set-up");
+    run.advance(Time::ZERO + Span::from_secs(4));
+    let marked: Vec<[u64; 2]> =
+        run.waiting().iter().map(|flow| flow.map(|way| way.marked)).collect();
+    // Both downloads alone are of those that are marked.
+    assert_eq!([&marked[..2], &marked[4..]].concat(), [[0; 2]; 4]);
+    assert!(marked[2..4].iter().all(|[up, down]| *up == 0 && *down > 0), "{marked:?}");
+    let both = marked[2][1] + marked[3][1];
+    assert_eq!(both, run.snapshot(Direction::Down).totals.marked);
 }

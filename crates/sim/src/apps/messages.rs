@@ -23,7 +23,6 @@ pub(crate) struct Messages {
     waiting: VecDeque<Time>,
     /// Messages received whole, from the beginning.
     whole: u64,
-    written: u64,
     sent: u64,
     received: u64,
     latency: Distribution,
@@ -38,7 +37,6 @@ impl Messages {
             connection: None,
             waiting: VecDeque::new(),
             whole: 0,
-            written: 0,
             sent: 0,
             received: 0,
             latency: Distribution::default(),
@@ -60,7 +58,6 @@ impl Messages {
             return;
         }
         self.waiting.push_back(now);
-        self.written += 1;
         self.sent += u64::from(now >= self.context.window);
         let size = u64::from(self.size);
         network.with_endpoint(connection, Side::Client, now, |endpoint| endpoint.write(size));

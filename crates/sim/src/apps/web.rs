@@ -202,3 +202,42 @@ impl Web {
         Outcome::Web { connections: self.connections, pages: self.pages, load_time: self.load_time }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use simnel_core::{qdisc, Rate};
+
+    use super::*;
+    use crate::apps::App;
+    use crate::setup::{Access, Host, Kind, LineSetup, Recording, Setup, Traffic};
+    use crate::{Direction, Run};
+
+    /// Nothing is kept of a connection that is over: not more than are open would be let in.
+    #[test]
+    fn who_is_gone_has_no_place() {
+        let words = qdisc::parse("pfifo limit 1000").expect("words");
+        let line = LineSetup::wire(words, Some(Rate::from_bits(100_000_000)));
+        let access = Access { delay: Span::from_millis(10), rate: None };
+        let host = |address, home| Host { address, home, egress: access, ingress: access };
+        let kind = Kind::Web(Params::default());
+        let stop = Some(Span::from_secs(8));
+        let setup = Setup {
+            duration: Span::from_secs(20),
+            warmup: Span::ZERO,
+            lines: [line.clone(), line],
+            hosts: vec![host([10, 0, 1, 1], true), host([10, 0, 2, 1], false)],
+            traffic: vec![Traffic { stop, ..Traffic::one("it", kind, Direction::Down) }],
+            recording: Recording::default(),
+        };
+        let mut run = Run::new(&setup, 1).expect("a good set-up");
+        let kept = |run: &Run| match &run.apps[0] {
+            App::Web(web) => (web.connections, web.visits.len(), web.agenda.len()),
+            other => panic!("{other:?}"),
+        };
+        run.advance(Time::ZERO + Span::from_secs(8));
+        let (connections, visits, _) = kept(&run);
+        assert!(connections > 50 && visits > 0 && visits < 10, "{connections} {visits}");
+        run.advance(Time::ZERO + Span::from_secs(20));
+        assert_eq!(kept(&run), (connections, 0, 0));
+    }
+}

@@ -354,13 +354,20 @@ mod tests {
     use simnel_core::random::Random;
     use std::collections::BTreeMap;
 
+    /// From a tournament of one level to one of three, and with places for all that are in it.
     #[test]
     fn events_come_in_order_of_time_and_then_of_planning() {
-        const SHARED: u32 = 3;
-        let (mut events, mut model) = (Events::new(SHARED), BTreeMap::new());
+        for shared in [1, 3, 14, 39] {
+            order_is_kept(shared, 200_000 / 4);
+        }
+    }
+
+    fn order_is_kept(shared: u32, steps: u64) {
+        let (mut events, mut model) = (Events::new(shared), BTreeMap::new());
         let mut random = Random::new(3);
-        let mut now = 0;
-        for step in 0..200_000u64 {
+        let (mut now, mut most) = (0, 0);
+        for step in 0..steps {
+            most = most.max(model.len());
             // Few distinct times, so that ties are common; bursts of pushes and of pops.
             if random.below(100) < 50 + 8 * u32::from(step % 1000 < 400) {
                 let time = now + u64::from(random.below(50));
@@ -371,7 +378,7 @@ mod tests {
                 };
                 // A line or shared pipe has one event.
                 let one = match target {
-                    Target::Pipe(pipe) => pipe < SHARED,
+                    Target::Pipe(pipe) => pipe < shared,
                     _ => matches!(target, Target::Line(_)),
                 };
                 if one {
@@ -394,7 +401,35 @@ mod tests {
                 }
             }
         }
-        assert!(model.len() > 100);
+        assert!(most > 50, "{most}");
+    }
+
+    /// Hundreds of timers are up to three seconds ahead, and none is lost or told of twice.
+    #[test]
+    fn many_timers_come_once_each() {
+        let (mut events, mut model) = (Events::new(1), BTreeMap::new());
+        let mut random = Random::new(7);
+        let mut now = 0;
+        for step in 0..20_000u64 {
+            if step < 400 || random.below(2) == 0 && step < 15_000 {
+                let time = now + u64::from(random.below(3_000_000_000));
+                model.insert((time, step), Target::Endpoint(step as u32));
+                events.push(Time(time), Target::Endpoint(step as u32));
+            } else if let Some((time, target)) = events.pop(Time(u64::MAX - 1)) {
+                now = time.0;
+                assert_eq!(
+                    model.pop_first().map(|(key, target)| (key.0, target)),
+                    Some((now, target))
+                );
+            }
+        }
+        assert!(model.is_empty() && now > 30_000_000_000, "{now}");
+    }
+
+    /// Of nothing, nothing comes, however long one waits.
+    #[test]
+    fn an_empty_queue_has_no_event() {
+        assert_eq!(Events::new(1).pop(Time::MAX), None);
     }
 
     #[test]

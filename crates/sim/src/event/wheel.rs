@@ -226,4 +226,28 @@ mod tests {
         }
         assert!(taken > 50_000, "{taken}");
     }
+
+    /// For minutes there is always a timer, a few or some hundred slots ahead: the wheel turns on,
+    /// and most of them have their place.
+    #[test]
+    fn a_wheel_that_is_never_empty_stays_in_step() {
+        let (mut wheel, mut model) = (Wheel::default(), BTreeSet::new());
+        let mut random = Random::new(6);
+        let (mut now, mut refused) = (0, 0);
+        for step in 0..50_000u128 {
+            let slots = u64::from(if random.below(2) == 0 { 2 } else { 2 + random.below(500) });
+            let entry = u128::from(now + slots * SLOT_NS) << 64 | step;
+            if wheel.push(entry, Time(now)) {
+                model.insert(entry);
+            } else {
+                refused += 1;
+            }
+            if model.len() > 200 {
+                assert_eq!(model.pop_first(), Some(wheel.first()));
+                now = (wheel.first() >> 64) as u64;
+                wheel.pop();
+            }
+        }
+        assert!(now > 20_000 * SLOT_NS && refused < 10_000, "{now}: {refused} refused");
+    }
 }
