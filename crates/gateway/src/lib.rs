@@ -28,6 +28,8 @@
 //! The only crate of the project with unsafe code; all of it is in `sys` and in the parts of `link`
 //! that speak to the kernel.
 
+#[cfg(test)]
+mod apart;
 pub mod autorate;
 pub mod check;
 mod classify;

@@ -211,4 +211,30 @@ mod tests {
             assert!(ways_of(&bytes).len() < 64);
         }
     }
+
+    #[test]
+    fn the_preferred_way_is_that_of_the_least_metric() {
+        use crate::apart::{apart, cable, ip};
+        apart("the_preferred_way_is_that_of_the_least_metric", || {
+            assert_eq!((default_routes(), home_router()), (vec![], None));
+            assert_eq!(best("wan"), [None, None]);
+            cable("wan", "far", "10.7.0.2/24");
+            cable("lte", "far2", "10.8.0.2/24");
+            ip("route add default via 10.7.0.1 dev wan metric 20");
+            ip("route add default dev lte metric 10");
+            ip("route add default dev lte metric 30");
+            ip("route add default dev lo metric 5");
+            assert_eq!(default_routes(), ["lte", "wan"]);
+            assert_eq!(preferred()[0], ["lte", "wan"]);
+            assert_eq!((best("wan")[0].take(), home_router()), (None, None), "it is loopback");
+            ip("route del default dev lo metric 5");
+            let of = |interface| best(interface)[0].take();
+            assert_eq!((of("wan").as_deref(), home_router()), (Some("lte"), None));
+            ip("route add default metric 1 nexthop via 10.7.0.1 dev wan nexthop dev lte");
+            assert_eq!([of("wan"), of("lte")], ["wan", "lte"].map(|name| Some(name.into())));
+            assert_eq!((of("dsl").as_deref(), home_router()), (Some("wan"), Some(HOME_ROUTER)));
+        });
+    }
+
+    const HOME_ROUTER: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 1);
 }

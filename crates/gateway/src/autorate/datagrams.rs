@@ -48,24 +48,20 @@ impl Datagrams {
     /// # Errors
     /// No descriptors, memory or ports are left.
     pub(crate) fn open() -> io::Result<Datagrams> {
-        let mut tries = TRIES;
-        loop {
-            let v4 = socket(AddressFamily::INET)?;
-            bind(&v4, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
-            let port = SocketAddr::try_from(getsockname(&v4)?)?.port();
-            let v6 = match socket(AddressFamily::INET6) {
-                Ok(v6) => {
-                    sockopt::set_ipv6_v6only(&v6, true)?;
-                    bind(&v6, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).map(|()| Some(v6))
-                }
-                Err(_) => Ok(None),
-            };
-            match v6 {
-                Ok(v6) => return Ok(Datagrams { v4, v6, port }),
-                Err(_) if tries > 0 => tries -= 1,
-                Err(error) => return Err(error.into()),
-            }
+        (0..TRIES).find_map(|_| Datagrams::pair().ok()).map_or_else(Datagrams::pair, Ok)
+    }
+
+    /// The same, unless the port is taken in the other family.
+    fn pair() -> io::Result<Datagrams> {
+        let v4 = socket(AddressFamily::INET)?;
+        bind(&v4, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
+        let port = SocketAddr::try_from(getsockname(&v4)?)?.port();
+        let v6 = socket(AddressFamily::INET6).ok();
+        if let Some(v6) = &v6 {
+            sockopt::set_ipv6_v6only(v6, true)?;
+            bind(v6, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))?;
         }
+        Ok(Datagrams { v4, v6, port })
     }
 
     /// Readable when an answer is there.
@@ -136,6 +132,7 @@ mod tests {
     use simnel_measure::irtt::{self, Echo};
 
     use super::*;
+    use crate::apart::apart;
 
     /// The next news within five seconds.
     fn news(datagrams: &Datagrams) -> (SocketAddr, News) {
@@ -194,5 +191,54 @@ mod tests {
             assert_eq!(other.recv(&mut [0; 64]).unwrap(), irtt::close(2).len());
             assert_eq!(news(&datagrams), (closed, News::Unreachable));
         }
+    }
+
+    /// A flood of what is nobody's answer keeps no thread for longer than was agreed.
+    #[test]
+    fn no_more_is_read_than_was_agreed() {
+        apart("no_more_is_read_than_was_agreed", || {
+            let datagrams = Datagrams::open().unwrap();
+            for peer in peers() {
+                let to = (peer.local_addr().unwrap().ip(), datagrams.port);
+                for _ in 0..5 {
+                    peer.send_to(b"nothing of ours", to).unwrap();
+                }
+                let mut echo = irtt::request(7, 9);
+                echo[3] = 2;
+                peer.send_to(&echo, to).unwrap();
+                assert_eq!(one_by_one(&datagrams), (6, peer.local_addr().unwrap()));
+            }
+        });
+    }
+
+    #[test]
+    fn errors_count_as_what_is_read() {
+        apart("errors_count_as_what_is_read", || {
+            let datagrams = Datagrams::open().unwrap();
+            for peer in peers() {
+                let closed = peer.local_addr().unwrap();
+                drop(peer);
+                datagrams.send(closed, &irtt::close(1)).unwrap();
+                assert_eq!(one_by_one(&datagrams), (1, closed));
+            }
+        });
+    }
+
+    /// Reads one at a time until there are news: how many that were, and of whom.
+    fn one_by_one(datagrams: &Datagrams) -> (usize, SocketAddr) {
+        let mut read = 0;
+        for _ in 0..200 {
+            let fds: Vec<_> = datagrams.fds().collect();
+            sys::wait(&fds, Some(Span::from_millis(100)));
+            assert_eq!(datagrams.receive(&mut 0), None);
+            let mut left = 1;
+            let news = datagrams.receive(&mut left);
+            assert!(left <= 1, "{left}");
+            read += 1 - left;
+            if let Some((of, _)) = news {
+                return (read, of);
+            }
+        }
+        panic!("no news after {read}");
     }
 }

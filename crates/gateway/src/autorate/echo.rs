@@ -59,10 +59,7 @@ impl Echoes {
     /// # Errors
     /// That is missing, or the kernel refuses.
     pub(crate) fn open(interface: &str) -> Result<Echoes, Error> {
-        let failed = |e: io::Error| match e.kind() {
-            io::ErrorKind::PermissionDenied => Error::NoRaw(interface.to_owned()),
-            _ => Error::system("opening a socket for ICMP", e),
-        };
+        let failed = |e| refused(interface, e);
         let raw = |family, protocol: Protocol| -> io::Result<OwnedFd> {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             Ok(socket_with(family, SocketType::RAW, flags, Some(protocol))?)
@@ -127,6 +124,14 @@ impl Echoes {
             }
         }
         None
+    }
+}
+
+/// Why there are no sockets for the probes of `interface`.
+fn refused(interface: &str, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Error::NoRaw(interface.to_owned()),
+        _ => Error::system("opening a socket for ICMP", error),
     }
 }
 
@@ -246,5 +251,49 @@ mod tests {
             let packet = [vec![0x45; 20], times].concat();
             assert_eq!(reply(false, &packet, 9, token), Some((77, Some(0))), "{token:x}");
         }
+    }
+
+    #[test]
+    fn a_missing_capability_is_named() {
+        let refused = |code| refused("wan", io::Error::from_raw_os_error(code));
+        assert!(matches!(refused(libc::EPERM), Error::NoRaw(interface) if interface == "wan"));
+        assert!(refused(libc::EMFILE).to_string().contains("opening a socket for ICMP"));
+    }
+
+    /// The kernel answers for loopback, at once. Our own requests come back there as well.
+    #[test]
+    fn answers_are_taken_and_nothing_else() {
+        crate::apart::apart("answers_are_taken_and_nothing_else", || {
+            let echoes = Echoes::open("lo").unwrap();
+            for fd in echoes.fds() {
+                let flags = rustix::fs::fcntl_getfl(fd).unwrap();
+                assert!(flags.contains(rustix::fs::OFlags::NONBLOCK), "{flags:?}");
+            }
+            let next = |budget: &mut usize| {
+                (0..50).find_map(|_| {
+                    let fds: Vec<_> = echoes.fds().collect();
+                    sys::wait(&fds, Some(simnel_core::Span::from_millis(100)));
+                    echoes.receive(budget)
+                })
+            };
+            let all = [(7, "127.0.0.1", false), (8, "127.0.0.1", true), (9, "::1", false)];
+            for (sequence, to, time) in all {
+                let to: IpAddr = to.parse().unwrap();
+                match echoes.send(to, sequence, time) {
+                    // A kernel without IPv6.
+                    Err(_) if to.is_ipv6() => continue,
+                    sent => sent.unwrap(),
+                }
+                let mut budget = 4;
+                let answer = next(&mut budget).expect("an answer");
+                let found = (answer.from, answer.sequence, answer.sent.is_some());
+                assert_eq!((found, budget), ((to, sequence, time), 3));
+                // It was all.
+                assert_eq!((echoes.receive(&mut budget), budget), (None, 3));
+            }
+            echoes.send([127, 0, 0, 1].into(), 10, false).unwrap();
+            assert_eq!(echoes.receive(&mut 0), None);
+            assert_eq!(next(&mut 1).map(|answer| answer.sequence), Some(10));
+        });
     }
 }

@@ -424,4 +424,27 @@ mod tests {
         let none = Autorate::new(None, None, None).unwrap_err();
         assert!(none.contains("`download 10mbit..80mbit`"), "{none}");
     }
+
+    #[test]
+    fn sockets_are_there_for_the_reflectors_and_leave_by_the_interface() {
+        let limits = range(Direction::Upload, "2mbit..20mbit", true).unwrap().1;
+        let new = |named: &[&str]| Autorate::new(limits, None, Some(named)).unwrap();
+        let nobody = new(&[]);
+        let servers = new(&["irtt:192.0.2.9:2113", "irtt:192.0.2.1", "irtt:192.0.2.2"]);
+        let both = new(&["irtt:192.0.2.1", "192.0.2.2"]);
+        assert!(servers.probes() && !nobody.probes());
+        // Without ICMP no capability is needed.
+        let sockets = Sockets::open("lo", &servers).unwrap();
+        assert!(sockets.echoes.is_none() && sockets.fds().count() > 0);
+        let suffices = [&nobody, &servers, &both].map(|autorate| sockets.suffice(autorate));
+        assert_eq!(suffices, [true, true, false]);
+        let port = sockets.datagrams.as_ref().map(|datagrams| datagrams.port).unwrap();
+        let own = Own { echo: None, datagrams: Some((port, vec![2112, 2113])) };
+        assert_eq!(sockets.own(&servers), own);
+        let none = Sockets::open("lo", &nobody).unwrap();
+        assert_eq!((none.own(&nobody), none.fds().count()), (Own::default(), 0));
+        let loopback = sys::interface("lo", sys::Query::Index).unwrap();
+        sockets.leave_by(loopback).unwrap();
+        assert!(sockets.leave_by(1 << 30).is_err(), "there is no such interface");
+    }
 }

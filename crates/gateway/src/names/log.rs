@@ -45,6 +45,12 @@ impl Log {
         Ok(Log { group, socket, datagrams: Datagrams::new(BATCH, MESSAGE_SIZE) })
     }
 
+    /// One of what `socket` tells.
+    #[cfg(test)]
+    pub(crate) fn of(group: u16, socket: OwnedFd) -> Log {
+        Log { group, socket, datagrams: Datagrams::new(BATCH, MESSAGE_SIZE) }
+    }
+
     /// Receives what is there, without waiting: how many messages, and whether there may be more.
     pub(crate) fn receive(&mut self) -> (usize, bool) {
         let read = self.datagrams.receive(&self.socket).unwrap_or(0);
@@ -115,8 +121,19 @@ pub(crate) fn parse(datagram: &[u8]) -> Option<Logged<'_>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A packet that leaves or arrives, as Linux logs it.
+    pub(in super::super) fn copied(leaves: bool, packet: &[u8]) -> Vec<u8> {
+        let hook = if leaves { libc::NF_INET_POST_ROUTING } else { libc::NF_INET_PRE_ROUTING };
+        let mut writer = Writer::default();
+        writer.begin(PACKET, 0, 0, 2, 7);
+        writer.attribute(libc::NFULA_PACKET_HDR, &[8, 0, hook as u8, 0]);
+        writer.attribute(libc::NFULA_PAYLOAD, packet);
+        writer.finish();
+        writer.bytes().to_vec()
+    }
 
     /// A packet as Linux logs it: its number and hook, then the copy.
     fn logged(kind: i32, hook: i32, parts: &[i32]) -> Vec<u8> {

@@ -101,8 +101,13 @@ impl Names {
         now: Time,
     ) -> Result<Names, Error> {
         let file = directory.join(format!("{interface}.names"));
+        Ok(Names::begin(Log::open(groups)?, file, now))
+    }
+
+    /// Begins with what `file` says.
+    fn begin(log: Log, file: PathBuf, now: Time) -> Names {
         let mut names = Names {
-            log: Log::open(groups)?,
+            log,
             hosts: Vec::new(),
             queries: VecDeque::new(),
             known: BTreeMap::new(),
@@ -116,7 +121,7 @@ impl Names {
         if names.open_file().is_ok_and(|mut file| file.read_to_string(&mut text).is_ok()) {
             names.known = read(&text, now);
         }
-        Ok(names)
+        names
     }
 
     fn open_file(&self) -> Result<File, Error> {
@@ -330,6 +335,8 @@ pub(crate) fn reads(datagram: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use super::message::tests::labels;
     use super::*;
 
@@ -526,5 +533,142 @@ mod tests {
         {
             assert_eq!(count(&lines(1, until)), counts, "{until:?}");
         }
+    }
+
+    /// UDP between a client and a resolver: a query for `name`, or the answer with `last` in the
+    /// address.
+    fn packet(id: u16, name: &str, last: Option<u8>) -> Vec<u8> {
+        let (client, resolver) = ([192, 168, 1, 7], [192, 0, 2, 1]);
+        let header =
+            [id, if last.is_some() { 0x8180 } else { 0x0100 }, 1, u16::from(last.is_some()), 0, 0];
+        let mut body =
+            [&header.map(u16::to_be_bytes).concat()[..], &labels(name), &[0, 1, 0, 1]].concat();
+        if let Some(last) = last {
+            // For 900 seconds.
+            body.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 3, 132, 0, 4, 203, 0, 113, last]);
+        }
+        let length = (28 + body.len()) as u8;
+        let fixed = [0x45, 0, 0, length, 0, 0, 0, 0, 64, 17, 0, 0];
+        let (ends, ports) = match last {
+            None => ([client, resolver], [0x9c, 0x40, 0, 53]),
+            Some(_) => ([resolver, client], [0, 53, 0x9c, 0x40]),
+        };
+        [&fixed[..], &ends.concat(), &ports, &[0; 4], &body].concat()
+    }
+
+    /// The kernel's end of the log, and names of `example.org` that begin with what `file` says.
+    fn logging(file: &Path, now: Time) -> (OwnedFd, Names) {
+        use rustix::net::{socketpair, AddressFamily, SocketFlags, SocketType};
+        let kind = SocketType::SEQPACKET;
+        let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
+        let (kernel, ours) = pair.unwrap();
+        let mut names = Names::begin(Log::of(7, ours), file.to_owned(), now);
+        names.set_hosts(vec![HostName::read("example.org").unwrap()]);
+        (kernel, names)
+    }
+
+    /// Tells of a query, and of its answer with the address 203.0.113.`last`.
+    fn tell(kernel: &OwnedFd, last: u8) {
+        for (leaves, packet) in [
+            (true, packet(last.into(), "example.org", None)),
+            (false, packet(last.into(), "example.org", Some(last))),
+        ] {
+            rustix::io::write(kernel, &log::tests::copied(leaves, &packet)).unwrap();
+        }
+    }
+
+    fn lines(file: &Path) -> usize {
+        std::fs::read_to_string(file).map_or(0, |text| text.lines().count())
+    }
+
+    /// Every five seconds, while there is something new; and at the end.
+    #[test]
+    fn what_passes_is_known_and_written_for_a_daemon_to_come() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("wan.names");
+        // The file is written at the end by the real clock.
+        let now = crate::sys::now();
+        let (kernel, mut names) = logging(&file, now);
+        let hosts = names.hosts.clone();
+        assert_eq!((names.group(), names.count(&hosts), names.all(now)), (7, 0, vec![]));
+        tell(&kernel, 1);
+        let kept = Span::from_secs(900);
+        let known = |last, kept| {
+            let address = IpAddr::from([203, 0, 113, last]);
+            Known { host: hosts[0].clone(), address, kept }
+        };
+        assert_eq!(names.turn(now + REST), [known(1, kept)]);
+        assert_eq!((names.count(&hosts), names.count(&[])), (1, 0));
+        assert_eq!(names.all(now + REST), [known(1, kept)]);
+        assert_eq!(names.all(now + LONGEST), [known(1, SHORTEST)], "for a set that is empty");
+        assert_eq!((names.turn(now + WRITE - Span(1)), lines(&file)), (vec![], 0));
+        assert_eq!((names.turn(now + WRITE), lines(&file)), (vec![], 1));
+        std::fs::write(&file, "").unwrap();
+        names.turn(now + WRITE + WRITE);
+        assert_eq!(lines(&file), 0, "nothing is new");
+        // What is over stays for a while, and is written with what is new.
+        let over = now + REST + kept + LONGEST;
+        for (last, at, lines_then) in [(2, over - Span(1), 2), (3, over + WRITE, 2)] {
+            tell(&kernel, last);
+            assert_eq!(names.turn(at), [known(last, kept)]);
+            assert_eq!(lines(&file), lines_then, "{last}");
+        }
+        assert_eq!(names.count(&hosts), 2, "the first is forgotten");
+        names.set_hosts(Vec::new());
+        assert_eq!(names.count(&hosts), 0, "no rule speaks of it");
+        drop(names);
+
+        std::fs::write(&file, "").unwrap();
+        let (kernel, mut names) = logging(&file, now);
+        drop(names.turn(now));
+        drop(names);
+        assert_eq!(lines(&file), 0, "nothing was new");
+        drop(kernel);
+        let (kernel, mut names) = logging(&file, now);
+        tell(&kernel, 4);
+        assert_eq!((names.turn(now).len(), lines(&file)), (1, 0));
+        drop(names);
+        let (_kernel, names) = logging(&file, now);
+        assert_eq!(names.all(now), [known(4, kept)]);
+    }
+
+    #[test]
+    fn what_was_over_to_the_moment_is_forgotten() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("wan.names");
+        let (kernel, mut names) = logging(&file, NOW);
+        tell(&kernel, 1);
+        names.turn(NOW);
+        tell(&kernel, 2);
+        names.turn(NOW + Span::from_secs(900) + LONGEST);
+        assert_eq!(names.count(&names.hosts), 1);
+        names.unwritten = false;
+    }
+
+    /// A flood of copies costs a thread no more than a batch in 20 ms.
+    #[test]
+    fn after_a_batch_of_copies_nothing_is_read_for_a_while() {
+        let directory = tempfile::tempdir().unwrap();
+        let (kernel, mut names) = logging(&directory.path().join("wan.names"), NOW);
+        assert!(names.fd(NOW).is_some() && names.patience(NOW).is_none());
+        (0..17).for_each(|last| tell(&kernel, last));
+        assert_eq!(names.turn(NOW).len(), 16);
+        for (now, rest) in [(NOW, REST), (NOW + REST - Span(1), Span(1))] {
+            assert_eq!((names.fd(now).is_none(), names.patience(now)), (true, Some(rest)));
+            assert_eq!(names.turn(now), []);
+        }
+        let now = NOW + REST;
+        assert_eq!((names.fd(now).is_some(), names.patience(now)), (true, None));
+        assert_eq!(names.turn(now).len(), 1);
+        assert!(names.fd(now).is_some(), "that was no whole batch");
+        names.unwritten = false;
+    }
+
+    #[test]
+    fn messages_are_found_in_packets_and_in_copies_of_them() {
+        let query = packet(7, "example.org", None);
+        assert!(reads(&query) && reads(&log::tests::copied(true, &query)));
+        assert!(!reads(b"") && !reads(&query[..30]));
+        assert!(!reads(&log::tests::copied(true, &query[..30])));
     }
 }

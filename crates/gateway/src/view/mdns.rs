@@ -255,6 +255,8 @@ fn random() -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     const NOW: Time = Time(1_000_000_000_000);
@@ -372,5 +374,69 @@ mod tests {
         asker.due([host(9_999)].into_iter(), NOW + RETRY + Span(2));
         assert_eq!(asker.hosts.len(), HOSTS);
         assert!(asker.hosts.contains_key(&host(0)) && !asker.hosts.contains_key(&host(1)));
+    }
+
+    /// However often somebody looks; those who are no hosts of a home are not asked.
+    #[test]
+    fn turns_are_half_a_second_apart() {
+        let mut asker = Asker::default();
+        let mut looked_at = |ms| {
+            let mut seen = 0;
+            let strangers = (0..3).map(|_| ip("9.9.9.9")).inspect(|_| seen += 1);
+            asker.turn(strangers, NOW + Span::from_millis(ms));
+            seen
+        };
+        let all = [0, 0, 499, 500, 501, 999, 1_000, 1_600].map(&mut looked_at);
+        assert_eq!(all, [3, 0, 0, 3, 0, 0, 3, 3]);
+    }
+
+    #[test]
+    fn numbers_of_queries_differ() {
+        let numbers: std::collections::BTreeSet<u16> = (0..16).map(|_| random()).collect();
+        assert!(numbers.len() > 8, "{numbers:?}");
+    }
+
+    #[test]
+    fn hosts_are_asked_by_the_interface_that_leads_to_them() {
+        use crate::apart::{apart, cable, ip};
+        apart("hosts_are_asked_by_the_interface_that_leads_to_them", || {
+            cable("lan", "far", "10.7.0.1/24");
+            let mut asker = Asker::default();
+            let mut bytes = [0; LONGEST];
+            let patience = Some(std::time::Duration::from_secs(5));
+            let host = self::ip("10.7.0.9");
+            let group = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)).unwrap();
+            group.set_read_timeout(patience).unwrap();
+            group.join_multicast_v4(&GROUP_V4, &[10, 7, 0, 1].into()).unwrap();
+            asker.ask(host, 7).unwrap();
+            let (length, from) = group.recv_from(&mut bytes).unwrap();
+            assert_eq!((&bytes[..length], from.ip()), (&query(host, 7)[..], self::ip("10.7.0.1")));
+            assert_eq!(way_to(self::ip("10.7.0.1")).unwrap(), None, "that is our own");
+            // What the host answers is taken in.
+            let loopback = self::ip("127.0.0.1");
+            let known = Host { id: 8, tries: 1, next: NOW, name: None };
+            asker.hosts.insert(loopback, known);
+            let to = asker.v4.as_ref().unwrap().local_addr().unwrap().port();
+            let answer = answer(loopback, 8, &[b"laptop", b"local"]);
+            let host = UdpSocket::bind((Ipv4Addr::LOCALHOST, PORT + 1)).unwrap();
+            host.send_to(&answer, (Ipv4Addr::LOCALHOST, to)).unwrap();
+            let socket = asker.v4.as_ref().unwrap();
+            crate::sys::wait(&[std::os::fd::AsFd::as_fd(socket)], Some(Span::from_secs(5)));
+            asker.take_answers(NOW);
+            assert!(asker.names().eq([(loopback, "laptop")]));
+            if !Path::new("/proc/thread-self/net/if_inet6").exists() {
+                return;
+            }
+            ip("address add fd77::1/64 dev lan nodad");
+            let host = self::ip("fd77::9");
+            drop(group);
+            let group = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, PORT)).unwrap();
+            group.set_read_timeout(patience).unwrap();
+            let index = crate::sys::interface("lan", crate::sys::Query::Index).unwrap();
+            group.join_multicast_v6(&GROUP_V6, index).unwrap();
+            asker.ask(host, 9).unwrap();
+            let (length, _) = group.recv_from(&mut bytes).unwrap();
+            assert_eq!(bytes[..length], query(host, 9));
+        });
     }
 }
