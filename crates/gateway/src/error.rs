@@ -18,6 +18,43 @@ pub enum Error {
     /// Two interfaces cannot be joined.
     #[error("no bridge is made: {0}")]
     Bridge(String),
+    /// A bridge does more than the data path could.
+    #[error(
+        "this kernel lacks nft_queue, and without it only a bridge that passes everything on can \
+         be shaped, but `{bridge}` has {what}: `modprobe nft_queue`, or turn that off"
+    )]
+    BridgeDecides {
+        /// The bridge.
+        bridge: String,
+        /// Its other work.
+        what: &'static str,
+    },
+    /// A bridge has more ports than the data path could serve, or fewer.
+    #[error(
+        "this kernel lacks nft_queue, and without it only a bridge of two ports can be shaped, \
+         but `{bridge}` has {ports}: `modprobe nft_queue`, or leave two"
+    )]
+    BridgePorts {
+        /// The bridge.
+        bridge: String,
+        /// Ports that it has.
+        ports: usize,
+    },
+    /// There are no sockets for a bridge's frames.
+    #[error(
+        "this kernel lacks nft_queue, and `{0}` has become the port of a bridge since the start, \
+         so there are no sockets for its frames: start simnel anew, or `modprobe nft_queue`"
+    )]
+    NoFrameSockets(String),
+    /// Lanes where there is one way only.
+    #[error(
+        "this kernel lacks nft_queue, and without it a bridge's frames have one lane: leave \
+         `lanes` out, or `modprobe nft_queue`"
+    )]
+    LanesOnBridge,
+    /// Frames of an interface cannot be had.
+    #[error(transparent)]
+    Frames(#[from] crate::frames::FrameError),
     /// The interface cannot be shaped.
     #[error("`{0}` is the loopback interface: name the one that leads to the Internet")]
     Loopback(String),

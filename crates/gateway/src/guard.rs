@@ -50,18 +50,19 @@ const DESCRIPTORS: usize = 1 + SLOT_LANES;
 const MESSAGE: usize = 512;
 const WATCH: u8 = 1;
 const FORGET: u8 = 2;
-/// Kind, slot and number of lanes; of each lane its place in the slot and its queue.
+/// Kind, slot and number of lanes; of each lane its place in the slot and its queue, or
+/// [`NO_QUEUE`].
 const HEAD: usize = 3 + LANE * SLOT_LANES;
 const LANE: usize = 3;
+/// No number of ours.
+const NO_QUEUE: u16 = 0;
 
 /// One direction, as the guard must know it.
 pub(crate) struct GuardedLane<'a> {
     /// Its place on the board.
     pub(crate) index: usize,
-    /// Number of its NFQUEUE.
-    pub(crate) queue: u16,
-    /// The socket that the queue belongs to.
-    pub(crate) socket: BorrowedFd<'a>,
+    /// Number of its NFQUEUE and the socket that this belongs to, if the kernel holds its packets.
+    pub(crate) queue: Option<(u16, BorrowedFd<'a>)>,
 }
 
 /// The daemon's end of the line to its guard.
@@ -88,10 +89,12 @@ impl Guarded {
         head[..3].copy_from_slice(&[WATCH, slot as u8, lanes.len() as u8]);
         for (lane, place) in lanes.iter().zip(head[3..].chunks_exact_mut(LANE)) {
             place[0] = (lane.index % SLOT_LANES) as u8;
-            place[1..].copy_from_slice(&lane.queue.to_ne_bytes());
+            let queue = lane.queue.map_or(NO_QUEUE, |(number, _)| number);
+            place[1..].copy_from_slice(&queue.to_ne_bytes());
         }
+        let queues = lanes.iter().filter_map(|lane| lane.queue);
         let sockets: Vec<BorrowedFd<'_>> =
-            [table].into_iter().chain(lanes.iter().map(|lane| lane.socket)).collect();
+            [table].into_iter().chain(queues.map(|(_, socket)| socket)).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(&sockets));
@@ -130,8 +133,7 @@ struct Watched {
 
 struct WatchedLane {
     index: usize,
-    queue: u16,
-    socket: OwnedFd,
+    queue: Option<(u16, OwnedFd)>,
     pulse: Pulse,
 }
 
@@ -197,8 +199,9 @@ fn open(board: &Board, watched: &[Option<Watched>; SLOTS]) {
 
 fn accept(board: &Board, watched: &[Option<Watched>; SLOTS]) {
     for lane in watched.iter().flatten().flat_map(|watched| &watched.lanes).flatten() {
+        let Some((queue, socket)) = &lane.queue else { continue };
         let last_id = board.lane(lane.index).last_id();
-        let _ = nfqueue::accept_all(lane.socket.as_fd(), lane.queue, last_id);
+        let _ = nfqueue::accept_all(socket.as_fd(), *queue, last_id);
     }
 }
 
@@ -237,13 +240,16 @@ fn receive(board: &Board, line: &OwnedFd, watched: &mut [Option<Watched>; SLOTS]
         lanes: [const { None }; SLOT_LANES],
     };
     new.stop[..stop.len()].copy_from_slice(stop);
-    let lanes = sockets.into_iter().flatten().take(count.into());
-    let places = places.chunks_exact(LANE);
-    for ((socket, told), place) in lanes.zip(places).zip(&mut new.lanes) {
+    let mut sockets = sockets.into_iter().flatten();
+    let places = places.chunks_exact(LANE).take(count.into());
+    for (told, place) in places.zip(&mut new.lanes) {
         let index = SLOT_LANES * slot + usize::from(told[0]) % SLOT_LANES;
-        let queue = u16::from_ne_bytes([told[1], told[2]]);
+        let queue = match u16::from_ne_bytes([told[1], told[2]]) {
+            NO_QUEUE => None,
+            number => sockets.next().map(|socket| (number, socket)),
+        };
         let pulse = Pulse::new(board.lane(index).turns());
-        *place = Some(WatchedLane { index, queue, socket, pulse });
+        *place = Some(WatchedLane { index, queue, pulse });
     }
     *place = Some(new);
     true
@@ -258,18 +264,24 @@ mod tests {
         let board = Board::shared().unwrap();
         let (guarded, line) = line().unwrap();
         let mut watched = [const { None }; SLOTS];
-        let lane = |index, queue| GuardedLane { index, queue, socket: line.as_fd() };
-        guarded.watch(3, line.as_fd(), b"stop", &[lane(24, 77), lane(28, 78)]).unwrap();
-        guarded.watch(30, line.as_fd(), b"", &[lane(241, 79)]).unwrap();
+        let lane = |index, queue: Option<u16>| {
+            let queue = queue.map(|number| (number, line.as_fd()));
+            GuardedLane { index, queue }
+        };
+        let both = [lane(24, None), lane(28, Some(78))];
+        guarded.watch(3, line.as_fd(), b"stop", &both).unwrap();
+        guarded.watch(30, line.as_fd(), b"", &[lane(241, Some(79))]).unwrap();
         receive(board, &line, &mut watched);
         receive(board, &line, &mut watched);
         let third = watched[3].as_ref().unwrap();
         assert_eq!(&third.stop[..third.length], b"stop");
         let places = |watched: &Watched| {
-            watched.lanes.iter().flatten().map(|lane| (lane.index, lane.queue)).collect::<Vec<_>>()
+            let queue = |lane: &WatchedLane| lane.queue.as_ref().map(|(number, _)| *number);
+            let lanes = watched.lanes.iter().flatten();
+            lanes.map(|lane| (lane.index, queue(lane))).collect::<Vec<_>>()
         };
-        assert_eq!(places(third), [(24, 77), (28, 78)]);
-        assert_eq!(places(watched[30].as_ref().unwrap()), [(241, 79)]);
+        assert_eq!(places(third), [(24, None), (28, Some(78))]);
+        assert_eq!(places(watched[30].as_ref().unwrap()), [(241, Some(79))]);
         guarded.forget(3);
         receive(board, &line, &mut watched);
         assert!(watched[3].is_none() && watched[30].is_some());

@@ -25,8 +25,8 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! The only crate of the project with unsafe code; all of it is in `sys` and in the parts of `link`
-//! that speak to the kernel.
+//! The only crate of the project with unsafe code; all of it is in `sys` and in the parts of
+//! `frames` that speak to the kernel.
 
 #[cfg(test)]
 mod apart;
@@ -44,6 +44,7 @@ mod driver;
 mod error;
 pub mod flows;
 mod foreign;
+mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gateway;
@@ -62,6 +63,7 @@ mod notice;
 mod offload;
 mod owner;
 mod pace;
+mod passage;
 mod passing;
 pub mod presence;
 mod privileges;

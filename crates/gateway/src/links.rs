@@ -6,13 +6,20 @@ use crate::error::Error;
 use crate::netlink::{text, Attributes, Message, Refusal, Socket, Writer};
 use crate::sys::{self, Query};
 
+const IFLA_ADDRESS: i32 = 1;
 pub(crate) const IFLA_IFNAME: i32 = 3;
 pub(crate) const IFLA_MASTER: i32 = 10;
 pub(crate) const IFLA_LINKINFO: i32 = 18;
 pub(crate) const IFLA_INFO_KIND: i32 = 1;
+const IFLA_INFO_DATA: i32 = 2;
 const IFLA_INFO_SLAVE_KIND: i32 = 4;
+const IFLA_BR_STP_STATE: i32 = 5;
+const IFLA_BR_VLAN_FILTERING: i32 = 7;
 /// Bytes of a `struct ifinfomsg`.
 pub(crate) const FIXED: usize = 16;
+
+/// A hardware address.
+pub(crate) type Mac = [u8; 6];
 
 /// The bridge that [`join`] makes.
 const BRIDGE: &str = "simnel-br";
@@ -94,6 +101,86 @@ fn port(attributes: Attributes<'_>, interface: &str) -> Option<u32> {
         }
     }
     master.filter(|_| is_port && name == interface)
+}
+
+/// A bridge that only joins two interfaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    /// Its other port.
+    pub(crate) other: String,
+    /// Hardware addresses of the bridge and its ports.
+    pub(crate) own: Vec<Mac>,
+}
+
+/// The bridge that `interface` is a port of, if that has one other port and does nothing but pass
+/// frames on.
+///
+/// # Errors
+/// It is none of that; or a system call failed.
+pub(crate) fn pair_of(interface: &str) -> Result<Pair, Error> {
+    let bridge = bridge_of(interface)?
+        .ok_or_else(|| Error::Bridge(format!("`{interface}` is no port of a bridge any more")))?;
+    let (mut pair, mut ports) = (Pair { other: String::new(), own: Vec::new() }, 0);
+    let mut decides = None;
+    dump(|message| {
+        let device = Device::of(&message);
+        if device.index == Some(bridge) {
+            decides = device.decides;
+        } else if device.master == Some(bridge) {
+            ports += 1;
+            if device.name != interface {
+                pair.other = device.name;
+            }
+        } else {
+            return;
+        }
+        pair.own.extend(device.address);
+    })
+    .map_err(|e| Error::system("asking for the interfaces", e))?;
+    let name = sys::interface_name(bridge).unwrap_or_default();
+    match (ports, decides) {
+        (2, None) => Ok(pair),
+        (2, Some(what)) => Err(Error::BridgeDecides { bridge: name, what }),
+        _ => Err(Error::BridgePorts { bridge: name, ports }),
+    }
+}
+
+/// A device as the kernel tells of it.
+#[derive(Default)]
+struct Device {
+    index: Option<u32>,
+    name: String,
+    master: Option<u32>,
+    address: Option<Mac>,
+    /// Of a bridge: what it does beside passing frames on.
+    decides: Option<&'static str>,
+}
+
+impl Device {
+    fn of(message: &Message<'_>) -> Device {
+        let number = |data: &[u8]| data.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+        let index = message.body.get(4..).and_then(number);
+        let mut device = Device { index, ..Device::default() };
+        for (kind, data) in message.attributes_after(FIXED) {
+            match kind {
+                IFLA_ADDRESS => device.address = data.try_into().ok(),
+                IFLA_IFNAME => device.name = text(data),
+                IFLA_MASTER => device.master = number(data),
+                IFLA_LINKINFO => {
+                    let info = Attributes(data).find(|(kind, _)| *kind == IFLA_INFO_DATA);
+                    let is_on = |(kind, data): (i32, &[u8])| match kind {
+                        _ if data.iter().all(|&byte| byte == 0) => None,
+                        IFLA_BR_STP_STATE => Some("STP"),
+                        IFLA_BR_VLAN_FILTERING => Some("VLAN filtering"),
+                        _ => None,
+                    };
+                    device.decides = info.and_then(|(_, data)| Attributes(data).find_map(is_on));
+                }
+                _ => {}
+            }
+        }
+        device
+    }
 }
 
 /// Two interfaces that are ports of one bridge. A bridge that was made for it is removed with this
@@ -250,6 +337,38 @@ mod tests {
         assert_eq!(told("eth0", "bridge"), Some(9));
         assert_eq!(told("eth0", "bond"), None);
         assert_eq!(told("eth1", "bridge"), None);
+    }
+
+    /// Asked of the bridge alone: other kinds of devices mean something else by these attributes.
+    #[test]
+    fn what_a_bridge_does_beside_passing_on_is_told() {
+        let told = |attribute: i32, value: &[u8]| {
+            let mut writer = Writer::default();
+            writer.begin_with(libc::RTM_NEWLINK.into(), 0, 1, &fixed_part(7, false));
+            writer.string(IFLA_IFNAME, "br0");
+            writer.attribute(IFLA_ADDRESS, &[2, 0, 0, 0, 0, 7]);
+            writer.attribute(IFLA_MASTER, &9u32.to_ne_bytes());
+            let info = writer.start(IFLA_LINKINFO);
+            writer.string(IFLA_INFO_KIND, "bridge");
+            let data = writer.start(IFLA_INFO_DATA);
+            writer.attribute(attribute, value);
+            writer.end(data);
+            writer.end(info);
+            writer.finish();
+            let message = crate::netlink::Messages(writer.bytes()).next().unwrap();
+            let device = Device::of(&message);
+            assert_eq!(
+                (device.index, device.name.as_str(), device.master),
+                (Some(7), "br0", Some(9))
+            );
+            assert_eq!(device.address, Some([2, 0, 0, 0, 0, 7]));
+            device.decides
+        };
+        assert_eq!(told(IFLA_BR_STP_STATE, &1u32.to_ne_bytes()), Some("STP"));
+        assert_eq!(told(IFLA_BR_VLAN_FILTERING, &[1]), Some("VLAN filtering"));
+        assert_eq!(told(IFLA_BR_STP_STATE, &[0; 4]), None);
+        assert_eq!(told(IFLA_BR_VLAN_FILTERING, &[0]), None);
+        assert_eq!(told(1, &[1]), None);
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub(crate) struct Queued<'a> {
     pub(crate) priority: u32,
     /// It is several segments in one.
     pub(crate) is_super: bool,
+    /// Payload of each of them, where that is known; else 0.
+    pub(crate) segment: u16,
 }
 
 /// Kind of a message.
@@ -368,6 +370,34 @@ fn verdict_message(
     to
 }
 
+/// A verdict, as [`Verdicts`] writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// Number of the packet.
+    pub(crate) id: u32,
+    /// It goes on, and is not dropped.
+    pub(crate) accepts: bool,
+    /// Its new firewall mark.
+    pub(crate) mark: Option<u32>,
+}
+
+/// The verdicts in what [`Verdicts::flush`] sends, for whoever stands in the kernel's place.
+pub(crate) fn verdicts(sent: &[u8]) -> impl Iterator<Item = Verdict> + '_ {
+    let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+    Messages(sent).filter_map(move |message| {
+        let (mut verdict, mut mark) = (None, None);
+        for (kind, data) in message.attributes() {
+            match kind {
+                libc::NFQA_VERDICT_HDR => verdict = number(data).zip(number(data.get(4..)?)),
+                libc::NFQA_MARK => mark = number(data),
+                _ => {}
+            }
+        }
+        let (verdict, id) = verdict?;
+        Some(Verdict { id, accepts: verdict == libc::NF_ACCEPT as u32, mark })
+    })
+}
+
 /// Lets all go that the kernel holds for `queue`, in the order in which it came. `last_id` is about
 /// the number of the last packet; numbers wrap round, so half of them are later than it.
 pub(crate) fn accept_all(socket: BorrowedFd<'_>, queue: u16, last_id: u32) -> io::Result<()> {
@@ -522,6 +552,7 @@ mod tests {
             mark: 0xabcd,
             priority: 0x1_0003,
             is_super: true,
+            segment: 0,
         };
         assert_eq!(parse(writer.bytes()), Event::Packet(expected));
         for cut in 0..writer.bytes().len() {

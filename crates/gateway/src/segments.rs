@@ -87,16 +87,20 @@ impl SegmentSizes {
         let largest = if is_known { kept as u16 as u32 } else { UNKNOWN };
         let largest = largest.clamp(LEAST, mtu.saturating_sub(link).max(LEAST));
         let headers = u32::from(packet.header_len);
-        let size = (largest + link).saturating_sub(headers).max(1);
-        let payload = packet.len.saturating_sub(headers);
-        packet.gso_size = size as u16;
-        packet.gso_segs = payload.div_ceil(size).clamp(1, u16::MAX.into()) as u16;
+        describe_segments(packet, (largest + link).saturating_sub(headers).max(1) as u16);
     }
 
     fn place(&self, bytes: &[u8]) -> (&AtomicU64, u64) {
         let hash = self.connections.of(bytes);
         (&self.places[hash as usize % PLACES], hash & TAG)
     }
+}
+
+/// Describes the super-packet `packet`, each of whose segments carries `size` bytes.
+pub(crate) fn describe_segments(packet: &mut Packet, size: u16) {
+    let payload = packet.len.saturating_sub(packet.header_len.into());
+    packet.gso_size = size;
+    packet.gso_segs = payload.div_ceil(size.max(1).into()).clamp(1, u16::MAX.into()) as u16;
 }
 
 /// Describes `packet`, which is no super-packet, as the fragments that it is on the wire, if it is

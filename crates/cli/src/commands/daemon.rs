@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
-use simnel_gateway::autorate::Autorate;
 use simnel_gateway::config::read;
-use simnel_gateway::daemon::Daemon;
+use simnel_gateway::daemon::{Daemon, Interface};
 
 /// Shape the interfaces of the configuration file; SIGHUP reads it again.
 #[derive(clap::Args)]
@@ -26,12 +25,9 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
             false => miette!(help = help, "{error}"),
         }
     })?;
-    let probed: Vec<(&str, &Autorate)> = all
-        .iter()
-        .filter_map(|settings| Some((settings.interface.as_str(), settings.autorate.as_ref()?)))
-        .collect();
+    let interfaces: Vec<Interface<'_>> = all.iter().map(Interface::of).collect();
     let say = |notice| crate::say!("simnel: {notice}");
-    let mut daemon = Daemon::probing(&probed, say).into_diagnostic()?;
+    let mut daemon = Daemon::serving(&interfaces, say).into_diagnostic()?;
     for settings in all {
         daemon.up_when_there(settings).into_diagnostic()?;
     }

@@ -9,7 +9,7 @@ use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config};
 use simnel_core::Span;
 use simnel_gateway::autorate::{movable, range, Autorate};
-use simnel_gateway::daemon::Daemon;
+use simnel_gateway::daemon::{Daemon, Interface};
 use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::trial::Back;
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
@@ -250,9 +250,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if let Some(autorate) = &settings.autorate {
         preface += &follows(autorate, &request);
     }
-    let probed = settings.autorate.as_ref().map(|autorate| (request.interface.as_str(), autorate));
-    let mut daemon = Daemon::probing(probed.as_slice(), |notice| crate::say!("simnel: {notice}"))
-        .into_diagnostic()?;
+    let served = Interface { is_joined: args.bridge.is_some(), ..Interface::of(&settings) };
+    let mut daemon =
+        Daemon::serving(&[served], |notice| crate::say!("simnel: {notice}")).into_diagnostic()?;
     let interface = settings.interface.clone();
     // A daemon that follows another one finds the bridge there, and leaves it.
     let joined = bridge()?;

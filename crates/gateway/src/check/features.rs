@@ -148,7 +148,10 @@ fn userspace(witnesses: &Witnesses) -> Vec<Finding> {
             Ok(nft::Queueing::Native) => Finding::ok("nfqueue", format!("{what} (`queue`)")),
             Ok(nft::Queueing::Iptables) => Finding::ok(
                 "nfqueue",
-                format!("{what}, with iptables' NFQUEUE target: there is no `queue` expression"),
+                format!(
+                    "{what}, with iptables' NFQUEUE target: there is no `queue` expression, so a \
+                     bridge's frames would wait in the daemon"
+                ),
             ),
             Err(error) => Finding::new(
                 Level::Error,

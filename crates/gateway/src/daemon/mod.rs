@@ -29,7 +29,7 @@ use crate::control_dir::open_directory;
 use crate::direction::Direction;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::gateway::{Backend, Drained, Gateway, Settings, Watch};
+use crate::gateway::{Backend, Drained, Gateway, PortSockets, Settings, Watch};
 use crate::kernel;
 pub use crate::notice::Notice;
 use crate::presence::{Change, Presence};
@@ -62,9 +62,30 @@ pub struct Daemon {
     trials: Trials,
     /// Sockets for probes, of interfaces whose rates follow the line.
     probes: Vec<Arc<Sockets>>,
+    /// Sockets for frames, of interfaces that are ports of a bridge.
+    ports: Vec<PortSockets>,
     /// When the daemon looks again what has become of interfaces.
     next_look: Time,
     notice: Box<dyn FnMut(Notice)>,
+}
+
+/// An interface that a daemon will serve, with what decides about its sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct Interface<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its rates follow the line.
+    pub autorate: Option<&'a Autorate>,
+    /// It will be joined to another one by a bridge.
+    pub is_joined: bool,
+}
+
+impl<'a> Interface<'a> {
+    /// The interface of `settings`.
+    pub fn of(settings: &'a Settings) -> Interface<'a> {
+        let autorate = settings.autorate.as_ref();
+        Interface { name: &settings.interface, autorate, is_joined: false }
+    }
 }
 
 /// An interface that was taken over.
@@ -102,22 +123,25 @@ impl Daemon {
     /// # Errors
     /// The process has threads already, or the system lacks memory or descriptors.
     pub fn new(notice: impl FnMut(Notice) + 'static) -> Result<Daemon, Error> {
-        Daemon::probing(&[], notice)
+        Daemon::serving(&[], notice)
     }
 
-    /// The same, with sockets for those interfaces whose autorate asks reflectors.
+    /// The same, with sockets for those interfaces that need some: whose autorate asks reflectors,
+    /// or which are ports of a bridge whose frames the kernel cannot queue.
     ///
     /// # Errors
     /// As [`Daemon::new`]; also if the capability for such sockets is missing.
-    pub fn probing(
-        interfaces: &[(&str, &Autorate)],
+    pub fn serving(
+        interfaces: &[Interface<'_>],
         mut notice: impl FnMut(Notice) + 'static,
     ) -> Result<Daemon, Error> {
-        let asks = interfaces.iter().filter(|(_, autorate)| autorate.probes());
-        let open = |(interface, autorate): &(&str, &Autorate)| {
-            Sockets::open(interface, autorate).map(Arc::new)
+        let asks = |one: &Interface<'_>| {
+            let autorate = one.autorate.filter(|autorate| autorate.probes())?;
+            Some(Sockets::open(one.name, autorate).map(Arc::new))
         };
-        let probes = asks.map(open).collect::<Result<_, _>>()?;
+        let probes = interfaces.iter().filter_map(asks).collect::<Result<_, _>>()?;
+        let bridged = |one: &Interface<'_>| PortSockets::open(one.name, one.is_joined).transpose();
+        let ports = interfaces.iter().filter_map(bridged).collect::<Result<_, _>>()?;
         privileges::at_start().map_err(|e| Error::system("giving up capabilities", e))?;
         let tether = supervisor::split(&mut notice)?;
         let ended = sys::event().map_err(|e| Error::system("making an eventfd", e))?;
@@ -133,6 +157,7 @@ impl Daemon {
             in_kernel: Vec::new(),
             trials: Trials::default(),
             probes,
+            ports,
             next_look: Time::ZERO,
             notice: Box::new(notice),
         })
@@ -177,7 +202,8 @@ impl Daemon {
         };
         let control_dir = settings.control_dir.clone();
         let was_open = settings.backend == Backend::Auto;
-        let gateway = Gateway::up(settings, watch, held)?;
+        let ports = self.ports.iter().find(|ports| ports.interface == settings.interface);
+        let gateway = Gateway::up(settings, watch, held, ports)?;
         let interface = gateway.interface().to_owned();
         self.tether.tell(&Event::Slot(slot, interface.clone(), control_dir));
         // The lock is ours: whatever lies there is a leftover.
@@ -198,7 +224,7 @@ impl Daemon {
             Some(autorate) => Some(Driver::new(&interface, &autorate, probes, sys::now())),
             None => None,
         };
-        warnings.extend_from_slice(gateway.warnings());
+        warnings.extend(gateway.warnings());
         let (presence, tables) = Presence::new(&interface, gateway.queues(), sys::now());
         warnings.extend(tables);
         self.served.push(Served { gateway, presence, driver });

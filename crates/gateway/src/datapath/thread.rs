@@ -13,6 +13,7 @@ use super::mailbox::{mailbox, Inbox, Remote};
 use super::{BoxedQdisc, Tuning};
 use crate::nfqueue::{Event, Queue, Verdicts};
 use crate::nft::MarkBits;
+use crate::passage::Passage;
 use crate::passing::Passing;
 use crate::privileges;
 use crate::segments::SegmentSizes;
@@ -51,6 +52,36 @@ impl Kernel for Queue {
     }
 }
 
+/// Our own memory, in the kernel's place.
+impl Kernel for Passage {
+    #[inline]
+    fn now(&self) -> Time {
+        sys::now()
+    }
+
+    fn receive(&mut self) -> io::Result<(usize, bool)> {
+        Passage::receive(self)
+    }
+
+    #[inline]
+    fn event(&self, index: usize) -> Event<'_> {
+        Passage::event(self, index)
+    }
+
+    fn send(&mut self, verdicts: &[u8]) -> io::Result<()> {
+        Passage::send(self, verdicts)
+    }
+
+    #[inline]
+    fn is_behind(&self) -> bool {
+        Passage::is_behind(self)
+    }
+
+    fn cpu(&self) -> Span {
+        sys::thread_cpu()
+    }
+}
+
 /// A thread's surroundings beside its queue and its discipline.
 pub(crate) struct Surroundings {
     /// Properties of the interface.
@@ -70,9 +101,9 @@ pub(crate) struct Surroundings {
 }
 
 /// The thread's own state.
-pub(crate) struct Worker {
+pub(crate) struct Worker<K> {
     engine: Engine,
-    queue: Queue,
+    queue: K,
     inbox: Inbox,
     vitals: &'static Vitals,
     realtime: Option<u8>,
@@ -81,14 +112,14 @@ pub(crate) struct Worker {
     slept: Time,
 }
 
-impl Worker {
+impl<K: Kernel + AsFd> Worker<K> {
     /// A worker and the other end of its line.
     pub(crate) fn new(
-        queue: Queue,
+        queue: K,
         verdicts: Verdicts,
         qdisc: BoxedQdisc,
         surroundings: Surroundings,
-    ) -> io::Result<(Worker, Remote)> {
+    ) -> io::Result<(Worker<K>, Remote)> {
         let Surroundings { device, bits, tuning, segments, passing, vitals, key } = surroundings;
         let (inbox, remote) = mailbox()?;
         let now = sys::now();

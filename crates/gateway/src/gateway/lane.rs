@@ -1,4 +1,5 @@
-//! One lane of a direction: a queue of the kernel's and the thread that serves it.
+//! One lane of a direction: a queue of the kernel's, or a bridge's port, and the thread that serves
+//! it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use super::Gateway;
 use crate::datapath::{BoxedQdisc, Remote, Surroundings, Worker};
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::nfqueue::{self, Queue, Verdicts};
+use crate::guard::GuardedLane;
+use crate::nfqueue::{self, kernel_counters, KernelCounters, Queue, Verdicts};
+use crate::passage::{Control, Passage};
 use crate::passing::Passing;
 use crate::segments::SegmentSizes;
 use crate::sys;
@@ -20,10 +23,25 @@ pub(super) struct Lane {
     pub(super) direction: Direction,
     /// Its place on the board.
     pub(super) index: usize,
-    pub(super) queue: u16,
-    pub(super) socket: Arc<OwnedFd>,
+    holder: Holder,
     pub(super) remote: Remote,
     pub(super) thread: Option<JoinHandle<()>>,
+}
+
+/// The holder of packets until their verdict.
+enum Holder {
+    /// The kernel, in an NFQUEUE.
+    Queue(u16, Arc<OwnedFd>),
+    /// The lane's own thread, in its memory.
+    Passage(Arc<Control>),
+}
+
+/// Where a lane's packets come from.
+pub(super) enum Source {
+    /// The kernel's queue of that number.
+    Queue(u16, Queue, Verdicts),
+    /// A bridge's port.
+    Passage(Box<Passage>),
 }
 
 impl Lane {
@@ -32,9 +50,8 @@ impl Lane {
         gateway: &Gateway,
         (direction, number): (Direction, usize),
         qdisc: BoxedQdisc,
-        (queue_number, queue, verdicts): (u16, Queue, Verdicts),
+        source: Source,
     ) -> Result<Lane, Error> {
-        let socket = queue.socket();
         let index = lane_index(gateway.watch.slot, direction, number);
         let surroundings = Surroundings {
             device: gateway.device,
@@ -45,27 +62,89 @@ impl Lane {
             vitals: gateway.watch.board.lane(index),
             key: gateway.key,
         };
-        let (worker, remote) = Worker::new(queue, verdicts, qdisc, surroundings)
-            .map_err(|e| Error::system("making an eventfd", e))?;
         let farewell = Farewell(Arc::clone(&gateway.watch.ended));
-        let thread = std::thread::Builder::new()
-            .name(format!("simnel-{direction}"))
-            .spawn(move || {
-                let _farewell = farewell;
-                worker.run();
-            })
-            .map_err(|e| Error::system("starting a thread", e))?;
-        Ok(Lane { direction, index, queue: queue_number, socket, remote, thread: Some(thread) })
+        let failed = |e| Error::system("making an eventfd", e);
+        let (holder, remote, thread) = match source {
+            Source::Queue(number, queue, verdicts) => {
+                let holder = Holder::Queue(number, queue.socket());
+                let (worker, remote) =
+                    Worker::new(queue, verdicts, qdisc, surroundings).map_err(failed)?;
+                (holder, remote, farewell.spawn(direction, move || worker.run())?)
+            }
+            Source::Passage(passage) => {
+                let holder = Holder::Passage(passage.control());
+                // No queue has this number, and none is asked.
+                let verdicts = Verdicts::new(0, 0);
+                let (worker, remote) =
+                    Worker::new(*passage, verdicts, qdisc, surroundings).map_err(failed)?;
+                (holder, remote, farewell.spawn(direction, move || worker.run())?)
+            }
+        };
+        Ok(Lane { direction, index, holder, remote, thread: Some(thread) })
     }
 
-    /// Asks the kernel for super-packets whole if the discipline takes them.
+    /// Number of its NFQUEUE, if it has one.
+    pub(super) fn queue(&self) -> Option<u16> {
+        match self.holder {
+            Holder::Queue(number, _) => Some(number),
+            Holder::Passage(_) => None,
+        }
+    }
+
+    /// It as the guard must know it.
+    pub(super) fn guarded(&self) -> GuardedLane<'_> {
+        let queue = match &self.holder {
+            Holder::Queue(number, socket) => Some((*number, socket.as_fd())),
+            Holder::Passage(_) => None,
+        };
+        GuardedLane { index: self.index, queue }
+    }
+
+    /// Counters of whoever holds the packets.
+    pub(super) fn counters(&self) -> Option<KernelCounters> {
+        match &self.holder {
+            Holder::Queue(number, _) => kernel_counters(*number),
+            Holder::Passage(control) => Some(control.counters()),
+        }
+    }
+
+    /// Takes super-packets whole if the discipline does.
     pub(super) fn set_whole(&self, config: &Config, segments: &SegmentSizes) -> Result<(), Error> {
         let whole = config.takes_super_packets();
         if whole {
             segments.want();
         }
-        nfqueue::set_whole(self.socket.as_fd(), self.queue, whole)
-            .map_err(|e| Error::system("asking for super-packets whole", e))
+        match &self.holder {
+            Holder::Queue(number, socket) => nfqueue::set_whole(socket.as_fd(), *number, whole)
+                .map_err(|e| Error::system("asking for super-packets whole", e)),
+            Holder::Passage(control) => {
+                control.set_whole(whole);
+                Ok(())
+            }
+        }
+    }
+
+    /// Changes how many packets the kernel keeps at most. The memory of our own is what it is.
+    pub(super) fn set_length(&self, length: u32) -> Result<(), Error> {
+        match &self.holder {
+            Holder::Queue(number, socket) => nfqueue::set_length(socket.as_fd(), *number, length)
+                .map_err(|e| Error::system("setting the length of the queue", e)),
+            Holder::Passage(_) => Ok(()),
+        }
+    }
+
+    /// Lets all pass that the kernel holds: the thread is dead, and what it held went with it.
+    pub(super) fn accept_all(&self, last_id: u32) {
+        if let Holder::Queue(number, socket) = &self.holder {
+            let _ = nfqueue::accept_all(socket.as_fd(), *number, last_id);
+        }
+    }
+
+    /// Gives the kernel's queue back.
+    pub(super) fn unbind(&self) {
+        if let Holder::Queue(number, socket) = &self.holder {
+            let _ = nfqueue::unbind(socket.as_fd(), *number);
+        }
     }
 
     /// True if the thread has ended by itself, which it never should.
@@ -76,6 +155,24 @@ impl Lane {
 
 /// Makes an event readable at the end of a thread, also by a panic.
 struct Farewell(Arc<OwnedFd>);
+
+impl Farewell {
+    /// A direction's thread, at whose end this is said.
+    fn spawn(
+        self,
+        direction: Direction,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, Error> {
+        let work = move || {
+            let _farewell = self;
+            work();
+        };
+        std::thread::Builder::new()
+            .name(format!("simnel-{direction}"))
+            .spawn(work)
+            .map_err(|e| Error::system("starting a thread", e))
+    }
+}
 
 impl Drop for Farewell {
     fn drop(&mut self) {

@@ -8,11 +8,12 @@
 //! Any discipline of the core will do: shaping and emulating a line are the same here.
 
 mod lane;
+mod ports;
 mod recording;
 mod ruled;
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ use crate::lanes::Lanes;
 use crate::links;
 use crate::marks::{self, Choice};
 use crate::names::Names;
-use crate::nfqueue::{self, kernel_counters, KernelCounters};
+use crate::nfqueue::{self, KernelCounters};
 use crate::nft::{Family, MarkBits, Queues, Table, Wanted};
 use crate::passing;
 use crate::rules::cgroup::Found;
@@ -45,7 +46,9 @@ use crate::segments::SegmentSizes;
 use crate::sys::{self, MlockAllFlags, Query};
 use crate::vitals::Board;
 use crate::words;
-use lane::Lane;
+use lane::{Lane, Source};
+pub(crate) use ports::PortSockets;
+use ports::Ports;
 use recording::Recording;
 
 /// Where control sockets and locks lie unless told otherwise.
@@ -166,9 +169,9 @@ pub struct Report {
     pub status: Status,
     /// Its lanes.
     pub lanes: Lanes,
-    /// Number of the NFQUEUE, or of the first lane's.
+    /// Number of the NFQUEUE, or of the first lane's; 0 where packets wait in our own memory.
     pub queue: u16,
-    /// The kernel's counters of the queue.
+    /// Counters of the queue: the kernel's, or our own.
     pub kernel: KernelCounters,
 }
 
@@ -210,6 +213,8 @@ pub struct Gateway {
     segments: Arc<SegmentSizes>,
     /// Where rates follow the line.
     passing: Option<passing::Shared>,
+    /// Those of a bridge whose frames the kernel cannot queue.
+    ports: Option<Ports>,
     lanes: Vec<Lane>,
     recordings: Vec<Recording>,
     /// Last, so that in a drop the queues go before the chains that fill them.
@@ -218,7 +223,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Takes the interface over; its lock may be `held` since a daemon before.
+    /// Takes the interface over; its lock may be `held` since a daemon before. `sockets` are for a
+    /// bridge whose frames the kernel cannot queue.
     ///
     /// # Errors
     /// The missing or hindering thing; nothing has changed then.
@@ -226,6 +232,7 @@ impl Gateway {
         settings: Settings,
         watch: Watch,
         held: Option<Lock>,
+        sockets: Option<&PortSockets>,
     ) -> Result<Gateway, Error> {
         let device = check(&settings)?;
         let lock = match held {
@@ -255,11 +262,15 @@ impl Gateway {
             key,
             segments,
             passing,
+            ports: None,
             lanes: Vec::new(),
             recordings: Vec::new(),
             table: None,
             _lock: lock,
         };
+        if gateway.family()? == Family::Bridged && !ports::kernel_queues() {
+            gateway.ports = Some(Ports::of(&gateway.settings, sockets)?);
+        }
         gateway.start()?;
         Ok(gateway)
     }
@@ -272,28 +283,50 @@ impl Gateway {
             let Some(config) = self.settings.direction(direction) else { continue };
             let length = self.settings.tuning.queue_length(config);
             let qdiscs = self.build_all(direction, config)?;
-            let queues = nfqueue::open_all(QUEUE_NUMBERS, qdiscs.len(), length)?;
-            for (number, (qdisc, queue)) in qdiscs.into_iter().zip(queues).enumerate() {
-                let lane = Lane::start(self, (direction, number), qdisc, queue)?;
+            let sources = self.sources(direction, length, qdiscs.len())?;
+            for (number, (qdisc, source)) in qdiscs.into_iter().zip(sources).enumerate() {
+                let lane = Lane::start(self, (direction, number), qdisc, source)?;
                 lane.set_whole(config, &self.segments)?;
                 self.lanes.push(lane);
             }
         }
         let queue = |direction| {
-            let first = self.lanes_of(direction).next()?.queue;
+            let first = self.lanes_of(direction).next()?.queue()?;
             let count = self.lanes_of(direction).count() as u16;
             Some(Queues { first, count, spread: self.settings.tuning.lanes.by })
         };
+        let mut ours = Vec::new();
+        if let Some(ports) = &self.ports {
+            // Rather twice than not at all: the bridge, too, passes on what comes until it is told.
+            ports.attach()?;
+            ours = ports.ours(self.lanes.iter().map(|lane| lane.direction));
+        }
         self.table = Some(Table::create(Wanted {
             family: self.family()?,
             interface: self.settings.interface.clone(),
             download: queue(Direction::Download),
             upload: queue(Direction::Upload),
+            ours,
             bits: self.marks.bits,
             own: self.watch.own.clone(),
             rules: self.ruling(plans),
         })?);
         self.keep_names()
+    }
+
+    /// Where the packets of a direction's lanes come from.
+    fn sources(
+        &self,
+        direction: Direction,
+        length: u32,
+        lanes: usize,
+    ) -> Result<Vec<Source>, Error> {
+        if let Some(ports) = &self.ports {
+            let passage = ports.passage(direction, length, self.marks.bits)?;
+            return Ok(vec![Source::Passage(Box::new(passage))]);
+        }
+        let queues = nfqueue::open_all(QUEUE_NUMBERS, lanes, length)?.into_iter();
+        Ok(queues.map(|(number, queue, verdicts)| Source::Queue(number, queue, verdicts)).collect())
     }
 
     fn family(&self) -> Result<Family, Error> {
@@ -336,21 +369,13 @@ impl Gateway {
 
     /// Numbers of its kernel queues.
     pub(crate) fn queues(&self) -> Vec<u16> {
-        self.lanes.iter().map(|lane| lane.queue).collect()
+        self.lanes.iter().filter_map(Lane::queue).collect()
     }
 
     /// Gives the guard what it needs to let this interface's traffic pass.
     pub(crate) fn be_guarded(&self, guard: &Guarded) -> io::Result<()> {
         let Some(table) = &self.table else { return Ok(()) };
-        let lanes: Vec<GuardedLane<'_>> = self
-            .lanes
-            .iter()
-            .map(|lane| GuardedLane {
-                index: lane.index,
-                queue: lane.queue,
-                socket: lane.socket.as_fd(),
-            })
-            .collect();
+        let lanes: Vec<GuardedLane<'_>> = self.lanes.iter().map(Lane::guarded).collect();
         guard.watch(self.watch.slot, table.socket(), &table.stop_messages(), &lanes)
     }
 
@@ -364,9 +389,10 @@ impl Gateway {
         &self.settings.interface
     }
 
-    /// Warning about the bits of the mark that are ours.
-    pub(crate) fn warnings(&self) -> &[String] {
-        &self.marks.warnings
+    /// Warnings about the bits of the mark that are ours, and about who holds packets.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
+        let held = self.ports.as_ref().map(|_| ports::IN_OUR_MEMORY.to_owned());
+        self.marks.warnings.iter().cloned().chain(held)
     }
 
     /// Settings that `up` was given.
@@ -386,8 +412,8 @@ impl Gateway {
                 direction: lane.direction,
                 status,
                 lanes: self.settings.tuning.lanes,
-                queue: lane.queue,
-                kernel: kernel_counters(lane.queue).unwrap_or_default(),
+                queue: lane.queue().unwrap_or_default(),
+                kernel: lane.counters().unwrap_or_default(),
             })
         };
         let join = |all: &mut Report, other: Report| {
@@ -521,9 +547,7 @@ impl Gateway {
             told => told.map_err(|e| Error::Discipline { direction, reason: e.to_string() })?,
         }
         for lane in self.lanes_of(direction) {
-            let length = self.queue_length(direction, config);
-            nfqueue::set_length(lane.socket.as_fd(), lane.queue, length)
-                .map_err(|e| Error::system("setting the length of the queue", e))?;
+            lane.set_length(self.queue_length(direction, config))?;
             lane.set_whole(config, &self.segments)?;
         }
         Ok(())
@@ -553,6 +577,9 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::change`].
     pub(crate) fn follow_device(&mut self) -> Result<(), Error> {
+        if let Some(ports) = &self.ports {
+            ports.follow()?;
+        }
         let device = device_of(&self.settings.interface);
         if (device.mtu, device.tx_queue_len) == (self.device.mtu, self.device.tx_queue_len) {
             return Ok(());
@@ -581,11 +608,12 @@ impl Gateway {
             Some(table) => table.stop_queueing().map(|()| Drained::default()),
             None => Ok(Drained::default()),
         };
+        // The bridge passes on again what comes.
+        self.ports.iter().for_each(Ports::detach);
         std::thread::sleep(STRAGGLERS);
         for lane in &self.lanes {
             if lane.is_dead() {
-                let vitals = self.watch.board.lane(lane.index);
-                let _ = nfqueue::accept_all(lane.socket.as_fd(), lane.queue, vitals.last_id());
+                lane.accept_all(self.watch.board.lane(lane.index).last_id());
                 continue;
             }
             match (lane.remote.drain(), &mut result) {
@@ -595,7 +623,7 @@ impl Gateway {
             }
         }
         let start = Instant::now();
-        let waiting = |lane: &Lane| kernel_counters(lane.queue).is_some_and(|k| k.waiting > 0);
+        let waiting = |lane: &Lane| lane.counters().is_some_and(|k| k.waiting > 0);
         while self.lanes.iter().any(waiting) && start.elapsed() < DRAIN_LIMIT {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -606,7 +634,7 @@ impl Gateway {
                 // A panic there has been reported by the panic hook; its traffic passes since.
                 let _ = thread.join();
             }
-            let _ = nfqueue::unbind(lane.socket.as_fd(), lane.queue);
+            lane.unbind();
         }
         self.lanes.clear();
         match (self.table.take().map_or(Ok(()), Table::remove), result) {

@@ -10,7 +10,7 @@
 //! Invariants: received = delivered + dropped + refused + truncated + queued; frames keep their
 //! order; nothing allocates once the loop runs.
 
-use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use simnel_core::packet::Packet;
@@ -18,10 +18,12 @@ use simnel_core::qdisc::{DropReason, Managed, PacketOwner};
 use simnel_core::time::{Span, Time};
 
 use super::error::LinkError;
-use super::frame::{self, Handle, TAG_BYTES, VNET_BYTES};
 use super::moment::Moment;
-use super::pool::{Pool, BATCH};
-use super::socket::{wait, Inbox, Outbox, PacketSocket};
+use super::port::Port;
+use crate::frames::{
+    self, Blocked, Frame, Handle, Inbox, Outgoing, PacketSocket, Pool, BATCH, RETRY, TAG_BYTES,
+    VNET_BYTES,
+};
 use crate::sys;
 
 /// Above ordinary threads, below the kernel's own (50) and audio servers.
@@ -32,11 +34,6 @@ const COALESCE: Span = Span::from_micros(50);
 const COALESCE_AFTER: u32 = 8;
 /// How soon `stop` is noticed.
 const STOP_CHECK: Span = Span::from_millis(100);
-/// A device whose own queue is full is asked again so often, for so long; then frames count as
-/// refused, until it takes one again.
-const RETRY: Span = Span::from_micros(50);
-const PATIENCE: Span = Span::from_millis(5);
-
 /// A real-time thread that never sleeps keeps all others from its core until the kernel stops it
 /// for 50 ms at a time. So of each such window ...
 const BUSY_WINDOW: Span = Span::from_millis(10);
@@ -104,35 +101,19 @@ fn add(counter: &AtomicU64, n: u64) {
 
 /// One direction.
 pub(super) struct Direction<'a> {
-    from: &'a PacketSocket,
-    to: &'a PacketSocket,
+    from: &'a Port,
+    to: &'a Port,
     counters: &'a Counters,
     discipline: Box<dyn Managed + Send>,
     pool: Pool,
     inbox: Inbox,
-    outbox: Outbox,
-    /// Frames that are due and not yet taken by the kernel: `pending[sent..]`.
-    pending: Vec<Packet>,
-    sent: usize,
-    blocked: Blocked,
+    outgoing: Outgoing,
     /// The latest time that the discipline was told.
     told: Time,
     short_waits: u32,
     /// Start of the present [`BUSY_WINDOW`], and how much of it was spent waiting.
     window: Time,
     rested: Span,
-}
-
-/// True if the sending side stands still.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Blocked {
-    No,
-    /// The socket's send buffer is full: it says when it has room.
-    Socket,
-    /// The device's queue has been full since then.
-    Device(Time),
-    /// The device has taken nothing for longer than [`PATIENCE`].
-    Dead,
 }
 
 /// Frees the buffers of dropped packets.
@@ -150,8 +131,8 @@ impl PacketOwner for Owner<'_> {
 
 impl<'a> Direction<'a> {
     pub(super) fn new(
-        from: &'a PacketSocket,
-        to: &'a PacketSocket,
+        from: &'a Port,
+        to: &'a Port,
         discipline: Box<dyn Managed + Send>,
         mut pool: Pool,
         counters: &'a Counters,
@@ -163,10 +144,7 @@ impl<'a> Direction<'a> {
             discipline,
             inbox: Inbox::new(&mut pool),
             pool,
-            outbox: Outbox::new(),
-            pending: Vec::with_capacity(BATCH),
-            sent: 0,
-            blocked: Blocked::No,
+            outgoing: Outgoing::new(BATCH),
             told: Time::ZERO,
             short_waits: 0,
             window: sys::now(),
@@ -195,10 +173,8 @@ impl<'a> Direction<'a> {
             }
             self.rest();
         };
+        add(&self.counters.dropped, self.outgoing.clear(&mut self.pool));
         let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
-        for packet in self.pending.drain(self.sent..) {
-            owner.dropped(packet, DropReason::Reset);
-        }
         self.discipline.reset(&mut owner);
         result
     }
@@ -212,7 +188,7 @@ impl<'a> Direction<'a> {
                 Some(libc::EAGAIN | libc::EINTR) => 0,
                 // The interface went down; it may come back unless it was removed.
                 Some(libc::ENETDOWN) if !self.from.is_gone() => 0,
-                _ => return Err(self.from.error("receive", error)),
+                _ => return Err(self.from.error("receive", error).into()),
             },
         };
         if count == 0 {
@@ -233,11 +209,11 @@ impl<'a> Direction<'a> {
             let head = self.pool.bytes_mut(chunk);
             let mut start = TAG_BYTES;
             if let Some((protocol, tag)) = arrival.tag {
-                frame::insert_tag(head, protocol, tag);
+                frames::insert_tag(head, protocol, tag);
                 (start, len) = (0, len + TAG_BYTES);
             }
             let handle = Handle { chunk, start: start as u8 };
-            let packet = frame::describe(handle, &head[start..], len);
+            let packet = frames::describe(handle, &head[start..], len);
             let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
             // A frame that came while we were at work is stamped before our last look at the
             // clock; disciplines are never told of the past.
@@ -252,99 +228,34 @@ impl<'a> Direction<'a> {
     /// Sends everything that is due, unless the device stands still.
     fn send_due(&mut self) -> Result<(), LinkError> {
         loop {
-            if self.pending.is_empty() {
+            if self.outgoing.is_empty() {
                 let now = sys::now();
                 self.told = now;
                 let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
-                while self.pending.len() < BATCH {
+                for _ in 0..BATCH {
                     let Some(packet) = self.discipline.dequeue(now, &mut owner) else { break };
-                    self.pending.push(*packet);
+                    let handle = Handle::unpack(packet.handle);
+                    self.outgoing.push(Frame { handle, len: packet.len });
                 }
-                if self.pending.is_empty() {
+                if self.outgoing.is_empty() {
                     return Ok(());
                 }
-                let frames = self.pending.iter().map(|packet| {
-                    let Handle { chunk, start } = Handle::unpack(packet.handle);
-                    (chunk, usize::from(start), packet.len as usize + VNET_BYTES)
-                });
-                self.outbox.fill(frames, &self.pool);
             }
-            self.send_pending()?;
-            if self.sent < self.pending.len() {
-                return Ok(());
-            }
-            self.pending.clear();
-            self.sent = 0;
-        }
-    }
-
-    /// Sends `pending[sent..]` until all are gone or the sending side stands still.
-    fn send_pending(&mut self) -> Result<(), LinkError> {
-        while self.sent < self.pending.len() {
-            let error = match self.to.send(&mut self.outbox, self.sent) {
-                Ok(count) => {
-                    self.blocked = Blocked::No;
-                    let taken = self.sent..self.sent + count;
-                    let bytes: u64 =
-                        self.pending[taken.clone()].iter().map(|p| u64::from(p.len)).sum();
-                    add(&self.counters.delivered_packets, count as u64);
-                    add(&self.counters.delivered_bytes, bytes);
-                    taken.for_each(|_| self.advance());
-                    continue;
-                }
-                Err(error) => error,
-            };
-            if !self.tolerate(&error) {
-                return Err(self.to.error("send", error));
-            }
-            if matches!(self.blocked, Blocked::Socket | Blocked::Device(_)) {
+            let (sent, result) = self.outgoing.send(self.to, &mut self.pool, || self.to.is_gone());
+            add(&self.counters.delivered_packets, sent.packets);
+            add(&self.counters.delivered_bytes, sent.bytes);
+            add(&self.counters.refused, sent.refused);
+            result.map_err(|error| self.to.error("send", error))?;
+            if !self.outgoing.is_empty() {
                 return Ok(());
             }
         }
-        Ok(())
-    }
-
-    /// Decides what an error in sending means: wait, lose this frame, or (false) give up.
-    fn tolerate(&mut self, error: &io::Error) -> bool {
-        let refuse = |direction: &mut Self| {
-            add(&direction.counters.refused, 1);
-            direction.advance();
-        };
-        match error.raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::EAGAIN) => self.blocked = Blocked::Socket,
-            // The device's queue is full, or (veth) nobody is at its other end.
-            Some(libc::ENOBUFS) => match self.blocked {
-                Blocked::Dead => refuse(self),
-                Blocked::Device(since) if sys::now().since(since) > PATIENCE => {
-                    self.blocked = Blocked::Dead;
-                    refuse(self);
-                }
-                Blocked::Device(_) => {}
-                _ => self.blocked = Blocked::Device(sys::now()),
-            },
-            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) if self.to.is_gone() => return false,
-            // Too large, not understood, or the interface is down: this frame only.
-            _ => {
-                if self.blocked != Blocked::Dead {
-                    self.blocked = Blocked::No;
-                }
-                refuse(self);
-            }
-        }
-        true
-    }
-
-    /// Frees the first pending frame.
-    fn advance(&mut self) {
-        self.pool.release(Handle::unpack(self.pending[self.sent].handle).chunk);
-        self.sent += 1;
     }
 
     /// Waits for the next thing to do.
     fn sleep(&mut self) {
         let now = sys::now();
-        let due = match self.blocked {
+        let due = match self.outgoing.blocked() {
             Blocked::Device(_) => Some(now + RETRY),
             Blocked::Socket => None,
             Blocked::No | Blocked::Dead => self.discipline.next_event(),
@@ -363,8 +274,9 @@ impl<'a> Direction<'a> {
             return;
         }
         let readable = self.inbox.is_ready() && !coalesce;
-        let writable = self.blocked == Blocked::Socket;
-        wait(self.from, readable, self.to, writable, span);
+        let writable = self.outgoing.blocked() == Blocked::Socket;
+        let (from, to) = (readable.then(|| self.from.as_fd()), writable.then(|| self.to.as_fd()));
+        sys::wait_both(from, to, span);
         self.rested += sys::now().since(now);
     }
 
@@ -375,7 +287,7 @@ impl<'a> Direction<'a> {
             return;
         }
         if self.rested < LEAST_REST {
-            wait(self.from, false, self.to, false, LEAST_REST);
+            sys::wait_both(None, None, LEAST_REST);
         }
         (self.window, self.rested) = (now, Span::ZERO);
     }

@@ -4,9 +4,8 @@
 //! Ethernet frames that arrive at one interface leave by the other after a line's queue,
 //! serialisation and delay, each direction with a line of its own: a bridge with an Internet line
 //! inside, for trying a gateway out where no slow line is at hand (veth and most LANs have no rate
-//! that matters). Frames go through AF_PACKET sockets with `PACKET_VNET_HDR`, so super-packets and
-//! partial checksums of local senders pass as they are, charged to the line segment by segment;
-//! VLAN tags that the kernel took off are put back.
+//! that matters). Super-packets pass as they are (`frames`), charged to the line segment by
+//! segment.
 //!
 //! One thread and one pool of buffers for each direction (`link/direction.rs`); nothing is shared
 //! between them but two sockets. Memory is bounded by the lines' limits. Every frame received is
@@ -36,21 +35,19 @@ use std::thread;
 
 use simnel_core::qdisc::{self, Config, Device, Managed};
 
+use crate::frames::{Pool, CHUNKS_PER_FRAME, CHUNK_BYTES};
 use crate::{privileges, sys};
 
 mod direction;
 mod error;
-mod frame;
 mod moment;
-mod pool;
-mod socket;
+mod port;
 
 pub use direction::DirectionStats;
 pub use error::LinkError;
 
 use direction::{Counters, Direction};
-use pool::{Pool, CHUNKS_PER_FRAME, CHUNK_BYTES};
-use socket::PacketSocket;
+use port::Port;
 
 /// Ends and directions of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +66,7 @@ pub struct LinkSettings {
 #[derive(Debug)]
 pub struct Link {
     settings: LinkSettings,
-    sockets: [PacketSocket; 2],
+    ports: [Port; 2],
     counters: [Counters; 2],
 }
 
@@ -83,8 +80,8 @@ impl Link {
         for config in [&settings.a_to_b, &settings.b_to_a] {
             build(config, &Device::default())?;
         }
-        let sockets = [PacketSocket::open(&settings.a)?, PacketSocket::open(&settings.b)?];
-        Ok(Link { settings, sockets, counters: Default::default() })
+        let ports = [Port::open(&settings.a)?, Port::open(&settings.b)?];
+        Ok(Link { settings, ports, counters: Default::default() })
     }
 
     /// Forwards in both directions until `stop` is set (noticed within 100 ms) or an interface goes
@@ -112,7 +109,7 @@ impl Link {
 
     /// Direction 0 is from a to b, 1 from b to a.
     fn direction(&self, number: usize) -> Result<Direction<'_>, LinkError> {
-        let [from, to] = [&self.sockets[number], &self.sockets[1 - number]];
+        let [from, to] = [&self.ports[number], &self.ports[1 - number]];
         let config = [&self.settings.a_to_b, &self.settings.b_to_a][number];
         let device = Device {
             mtu: to.mtu,
@@ -127,7 +124,7 @@ impl Link {
 
     /// Counters from a to b and from b to a. May be called from any thread at any time.
     pub fn stats(&self) -> [DirectionStats; 2] {
-        let [a, b] = &self.sockets;
+        let [a, b] = &self.ports;
         [self.counters[0].read(a), self.counters[1].read(b)]
     }
 }
@@ -154,7 +151,7 @@ fn build(config: &Config, device: &Device) -> Result<Box<dyn Managed + Send>, Li
     }
 }
 
-/// Buffer chunks that the discipline's limits can ever fill, up to [`pool::MAX_CHUNKS`].
+/// Buffer chunks that the discipline's limits can ever fill, up to the most that a pool has.
 fn chunks_for(config: &Config, device: &Device) -> usize {
     let queue = |params: &qdisc::fifo::Params| {
         let packets = params.max_packets(device) as usize;

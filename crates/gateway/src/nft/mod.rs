@@ -21,7 +21,8 @@
 //! them.
 //!
 //! For a port of a bridge the table is one of the family `bridge`: its hooks of the same names see
-//! each frame of the port once, too.
+//! each frame of the port once, too. Where the kernel cannot queue a bridge's frames, a chain
+//! `passing` keeps it from passing on those that we do (`frames`).
 //!
 //! The table is created with NFT_TABLE_F_OWNER (Linux 5.12) on a socket that lives as long as the
 //! [`Table`]: the kernel removes it when the process dies, however it dies. To stop, the *rules* go
@@ -114,6 +115,8 @@ pub(crate) struct Wanted {
     pub(crate) download: Option<Queues>,
     /// NFQUEUEs of what leaves.
     pub(crate) upload: Option<Queues>,
+    /// Ways between a bridge's ports that are ours, from and to: the bridge does not pass on there.
+    pub(crate) ours: Vec<(String, String)>,
     pub(crate) bits: MarkBits,
     pub(crate) own: Own,
     pub(crate) rules: Ruling,
@@ -171,7 +174,7 @@ pub(crate) struct Table {
     name: String,
     wanted: Wanted,
     kernel: Kernel,
-    /// Chains whose rules queue.
+    /// Chains whose rules queue, or keep.
     queue_chains: Vec<&'static str>,
     lists: Lists,
 }
@@ -211,6 +214,9 @@ impl Table {
                 batch.chain(place.queue_chain, place.hook, place.priority);
                 batch.chain(place.act_chain, place.hook, place.priority + 1);
             }
+            if !wanted.ours.is_empty() {
+                batch.chain(PASS_CHAIN, libc::NF_INET_FORWARD, 0);
+            }
             fill(&mut batch, &wanted, kernel);
             let lists = batch.lists.clone().removed();
             batch.commit(&socket).map(|()| lists)
@@ -229,8 +235,12 @@ impl Table {
         };
         match result {
             Ok(lists) => {
-                let queue_chains =
-                    wanted.directions().map(|(_, place, _)| place.queue_chain).collect();
+                let kept = (!wanted.ours.is_empty()).then_some(PASS_CHAIN);
+                let queue_chains = wanted
+                    .directions()
+                    .map(|(_, place, _)| place.queue_chain)
+                    .chain(kept)
+                    .collect();
                 Ok(Table { socket, name, wanted, kernel, queue_chains, lists })
             }
             Err((sequence, error)) => {
@@ -435,6 +445,9 @@ const LEARN_CHAIN: &str = "learning";
 const ASK_CHAIN: &str = "asking";
 const ANSWER_CHAIN: &str = "answering";
 
+/// The chain that keeps a bridge from passing on what we do.
+const PASS_CHAIN: &str = "passing";
+
 /// The chain that marks what the machine's own programs send.
 const SEND_CHAIN: &str = "sending";
 
@@ -458,6 +471,13 @@ fn fill(batch: &mut Batch<'_>, wanted: &Wanted, kernel: Kernel) {
             batch.chain(chain, place.hook, priority);
             chains::log_names(batch, chain, &wanted.interface, place.name_key, group);
         }
+    }
+    for (from, to) in &wanted.ours {
+        batch.rule(PASS_CHAIN, |rule| {
+            rule.interface(libc::NFT_META_IIFNAME, from);
+            rule.interface(libc::NFT_META_OIFNAME, to);
+            rule.verdict(libc::NF_DROP, None);
+        });
     }
     for (queues, place, plan) in wanted.directions() {
         fill_direction(batch, place, wanted, queues, plan, kernel);

@@ -13,12 +13,13 @@ use seccompiler::{
 
 /// System calls of every thread, those of the data path included.
 pub(super) const THREAD: &[i64] = &[
-    // Packets, verdicts, wake-ups.
+    // Packets, verdicts, frames, wake-ups.
     SYS_recvmmsg,
     SYS_recvmsg,
     SYS_recvfrom,
     SYS_sendto,
     SYS_sendmsg,
+    SYS_sendmmsg,
     SYS_ppoll,
     SYS_read,
     SYS_write,

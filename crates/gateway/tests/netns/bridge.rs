@@ -1,55 +1,226 @@
-//! A box between router and modem: what passes it is bridged, and shaped.
+//! A box between router and modem: what passes it is bridged, and shaped. Where the kernel cannot
+//! queue a bridge's frames, they pass through the daemon's memory.
 
+use std::net::UdpSocket;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Stdio;
 use std::time::Duration;
 
-use crate::cases::not_run;
+use crate::cases::{marks_and_washing, not_run};
 use crate::hangs;
 use crate::transfer::{round_trips, Transfer};
-use crate::world::{address, World};
+use crate::world::{address, option, packet_socket, World};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 pub fn frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies() {
-    let mut world = World::new();
-    world.nft(&["add", "table", "bridge", "try"]);
-    world.nft(&["add", "chain", "bridge", "try", "c"]);
-    let rule = world.try_nft(&["add", "rule", "bridge", "try", "c", "queue", "num", "9"]);
-    if let Err(reason) = rule {
-        let reason = reason.lines().next().unwrap_or_default();
-        return not_run(&format!("this kernel has no nft_queue for a bridge's frames: {reason}"));
-    }
-    world.ip("c", "addr add 10.88.0.1/24 dev lan0");
-    world.ip("s", "addr add 10.88.0.2/24 dev wan0");
+    let mut world = World::bridged();
     world.within("g", || {
-        simnel_gateway::join("lan0", "wan0").unwrap().keep();
         drop(simnel_gateway::join("lan0", "wan0").expect("they are joined already"));
         let error = simnel_gateway::join("lan0", "wan1").err().unwrap().to_string();
         assert!(error.contains("`lan0` is a port of the bridge `simnel-br`"), "{error}");
     });
-    let (server, client) = (address("10.88.0.2", 5100), address("10.88.0.1", 5101));
-    round_trips(&world, address("10.88.0.2", 6100), 5, Duration::from_millis(1));
+    let (server, client) = (address("10.77.2.2", 5100), address("10.77.2.3", 5101));
+    round_trips(&world, address("10.77.2.2", 6100), 5, Duration::from_millis(1));
 
     // Slow enough for a kernel that runs as a user process.
     world.start(&["wan0=cake bandwidth 1mbit|cake bandwidth 500kbit"]);
     for (from, to, at, mbit) in [("c", "s", server, 0.5), ("s", "c", client, 1.0)] {
         let transfer = Transfer::start(&world, from, to, at, false);
-        std::thread::sleep(Duration::from_secs(2));
-        let rate = transfer.rate(Duration::from_secs(4)) / 1e6;
+        std::thread::sleep(SECOND * 2);
+        let rate = transfer.rate(SECOND * 4) / 1e6;
         transfer.end();
         println!("  bridged from {from} to {to}: {rate:.3} Mbit/s of {mbit}");
         // A busy machine may make it less, but not more.
         assert!((mbit * 0.3..mbit).contains(&rate), "{rate} of {mbit} Mbit/s");
     }
     let shown = world.client("wan0").show().unwrap();
-    assert!(shown.iter().all(|entry| entry.datapath.unknown == 0), "{shown:?}");
+    for entry in &shown {
+        let (counters, kernel) = (entry.datapath, entry.kernel);
+        assert_eq!((counters.unknown, counters.stale_verdicts, kernel.queue_dropped), (0, 0, 0));
+        // What waits was received, and nothing is forgotten.
+        let left = counters.released + counters.dropped + u64::from(entry.stats.backlog.packets);
+        assert_eq!(counters.received, left, "{entry:?}");
+    }
 
     let upload = Transfer::start(&world, "c", "s", server, false);
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(SECOND);
     // Nobody is to start another one.
     let (daemon, _) = hangs::family_where(&world, |_| true);
     world.signal(libc::SIGSTOP);
     hangs::kill(daemon, libc::SIGKILL);
-    std::thread::sleep(Duration::from_secs(1));
-    let rate = upload.rate(Duration::from_secs(1)) / 1e6;
+    std::thread::sleep(SECOND);
+    let rate = upload.rate(SECOND) / 1e6;
     upload.end();
     println!("  after the daemon was killed: {rate:.0} Mbit/s");
     assert!(rate > 0.5, "{rate} Mbit/s");
+}
+
+/// Between client and server, also with a VLAN tag; and between either and the machine itself,
+/// which the data path is not to pass on.
+pub fn a_bridge_passes_each_frame_once() {
+    let mut world = World::bridged();
+    let ways = [
+        ("c", "s", "10.77.2.2"),
+        ("s", "c", "10.77.2.3"),
+        ("c", "s", "fd77:2::2"),
+        ("c", "g", "10.77.2.1"),
+        ("s", "g", "10.77.2.1"),
+        ("g", "s", "10.77.2.2"),
+    ];
+    world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
+    for (from, to, bind) in ways {
+        assert_eq!(copies(&world, (from, to), bind), [1; 200], "{from} to {bind}");
+    }
+    let received = |world: &World| {
+        let shown = world.client("wan0").show().unwrap();
+        shown.iter().map(|entry| entry.datapath.received).sum::<u64>()
+    };
+    // What is for the machine itself, or comes from it, passes by.
+    let passed = received(&world);
+    println!("  {passed} frames were shaped");
+    assert!((3 * 200..4 * 200).contains(&passed), "{passed}");
+    for ends in [[("c", "lan0"), ("s", "wan0")], [("s", "wan0"), ("c", "lan0")]] {
+        assert_eq!(tagged(&world, ends), 50);
+    }
+
+    // One direction alone; the other is the kernel's.
+    world.stop();
+    world.start(&["wan0=|cake bandwidth 8mbit"]);
+    for (from, to, bind) in ways {
+        assert_eq!(copies(&world, (from, to), bind), [1; 200], "{from} to {bind}");
+    }
+    assert!(received(&world) < 3 * 200);
+    world.stop();
+    for (from, to, bind) in ways {
+        assert_eq!(copies(&world, (from, to), bind), [1; 200], "{from} to {bind}, unshaped");
+    }
+}
+
+/// How often each of 200 datagrams arrives, one way.
+fn copies(world: &World, (from, to): (&str, &str), bind: &str) -> [u32; 200] {
+    let at = address(bind, 6001);
+    let (ready, wait) = std::sync::mpsc::channel();
+    let receiver = world.spawn(to, move || {
+        let socket = UdpSocket::bind(at).unwrap();
+        socket.set_read_timeout(Some(SECOND)).unwrap();
+        ready.send(()).unwrap();
+        let (mut copies, mut bytes) = ([0; 200], [0; 256]);
+        // The first asks for the neighbour; the last may have a copy behind it.
+        while let Ok(length) = socket.recv(&mut bytes) {
+            if length == 200 {
+                copies[usize::from(bytes[0])] += 1;
+                if copies.iter().all(|&count| count > 0) {
+                    socket.set_read_timeout(Some(SECOND / 10)).unwrap();
+                }
+            }
+        }
+        copies
+    });
+    wait.recv().unwrap();
+    world.within(from, move || {
+        let any = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(any).unwrap();
+        let _ = socket.send_to(&[0; 10], at);
+        std::thread::sleep(Duration::from_millis(50));
+        for number in 0..200 {
+            let mut bytes = [0x5a; 200];
+            bytes[0] = number;
+            socket.send_to(&bytes, at).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    receiver.join().unwrap()
+}
+
+/// How many of 50 frames with a tag of IEEE 802.1Q arrive with it, from one end to the other.
+fn tagged(world: &World, [from, to]: [(&str, &'static str); 2]) -> usize {
+    const TAG: u16 = 0x2007;
+    const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0, 0, 0, 0, 1, 0x81, 0]);
+    frame.extend(TAG.to_be_bytes());
+    frame.extend(EXPERIMENTAL);
+    frame.extend([0x5a; 100]);
+    let socket = world.within(to.0, || packet_socket(to.1));
+    option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1);
+    world.within(from.0, || {
+        let socket = packet_socket(from.1);
+        for _ in 0..50 {
+            // SAFETY: pointer and length describe the frame.
+            let sent =
+                unsafe { libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+            assert_eq!(sent, frame.len() as isize);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    std::thread::sleep(SECOND / 5);
+    // The kernel has taken the tag off the bytes.
+    let whole = [&frame[..12], &frame[16..]].concat();
+    let arrived = std::iter::from_fn(|| tag_and_frame(&socket));
+    arrived.filter(|(tag, bytes)| *tag == Some(TAG) && *bytes == whole).count()
+}
+
+/// The next frame in a socket: its tag, and its bytes.
+fn tag_and_frame(socket: &OwnedFd) -> Option<(Option<u16>, Vec<u8>)> {
+    let (mut bytes, mut control) = (vec![0u8; 2048], [0u64; 16]);
+    let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: the header points at live buffers with their true sizes; the kernel's control message
+    // is what its type says.
+    unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        (header.msg_iov, header.msg_iovlen) = (&mut vector, 1);
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = std::mem::size_of_val(&control) as _;
+        let n = libc::recvmsg(socket.as_raw_fd(), &mut header, libc::MSG_DONTWAIT);
+        bytes.truncate(usize::try_from(n).ok()?);
+        let message = libc::CMSG_FIRSTHDR(&header);
+        let auxdata = libc::CMSG_DATA(message).cast::<libc::tpacket_auxdata>().read_unaligned();
+        let has_tag = auxdata.tp_status & libc::TP_STATUS_VLAN_VALID != 0;
+        Some((has_tag.then_some(auxdata.tp_vlan_tci), bytes))
+    }
+}
+
+pub fn marks_and_washing_pass_a_bridge() {
+    marks_and_washing(
+        World::bridged(),
+        &[
+            ("c", "s", "10.77.2.2"),
+            ("c", "s", "fd77:2::2"),
+            ("s", "c", "10.77.2.3"),
+            ("s", "c", "fd77:2::3"),
+        ],
+    );
+}
+
+pub fn a_stopped_daemon_lets_a_bridges_frames_pass() {
+    hangs::survives_in(World::bridged(), 1, hangs::stop);
+}
+
+/// A bridge that decides by more than addresses of two sides is not taken over.
+pub fn bridges_that_do_more_are_refused() {
+    let world = World::bridged();
+    let said = |lanes: &str| {
+        let mut command = world.daemon_command(
+            &[&format!("wan0{lanes}=|cake bandwidth 8mbit")],
+            &world.control.clone(),
+        );
+        let output = command.stderr(Stdio::piped()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let queue = ["add", "rule", "bridge", "try", "c", "queue", "num", "9"];
+    world.nft(&["add", "table", "bridge", "try"]);
+    world.nft(&["add", "chain", "bridge", "try", "c"]);
+    if world.try_nft(&queue).is_ok() {
+        return not_run("this kernel has nft_queue, which queues any bridge's frames");
+    }
+    assert!(said(" lanes 2").contains("have one lane: leave `lanes` out"), "{}", said(" lanes 2"));
+    world.ip("g", "link set simnel-br type bridge stp_state 1");
+    assert!(said("").contains("`simnel-br` has STP: `modprobe nft_queue`, or turn that off"));
+    world.ip("g", "link set simnel-br type bridge stp_state 0");
+    world.ip("g", "link set wan1 master simnel-br");
+    assert!(said("").contains("`simnel-br` has 3: `modprobe nft_queue`, or leave two"));
+    // Nothing was left behind.
+    assert!(!world.nft(&["list", "tables"]).contains("simnel_"));
 }

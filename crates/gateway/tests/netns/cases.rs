@@ -41,6 +41,8 @@ pub const TOGETHER: &[Case] = &[
     ("masqueraded_flows_are_shaped", masquerade),
     ("a_second_up_is_refused", a_second_up_is_refused),
     ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
+    ("marks_and_washing_pass_a_bridge", bridge::marks_and_washing_pass_a_bridge),
+    ("bridges_that_do_more_are_refused", bridge::bridges_that_do_more_are_refused),
     ("damaged_packets_pass", damaged_packets_pass),
     ("reloading_changes_what_runs", reloading_changes_what_runs),
     ("flow_offload_is_warned_of", flow_offload_is_warned_of),
@@ -71,6 +73,11 @@ pub const ALONE: &[Case] = &[
     (
         "frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies",
         bridge::frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies,
+    ),
+    ("a_bridge_passes_each_frame_once", bridge::a_bridge_passes_each_frame_once),
+    (
+        "a_stopped_daemon_lets_a_bridges_frames_pass",
+        bridge::a_stopped_daemon_lets_a_bridges_frames_pass,
     ),
     ("a_stopped_daemon_lets_traffic_pass", hangs::a_stopped_daemon_lets_traffic_pass),
     ("a_stopped_thread_lets_traffic_pass", hangs::a_stopped_thread_lets_traffic_pass),
@@ -352,9 +359,23 @@ fn two_interfaces_at_once() {
 }
 
 fn marks_and_washing_reach_the_far_side() {
+    marks_and_washing(
+        World::new(),
+        &[
+            ("c", "s", "10.77.2.2"),
+            ("c", "s", "fd77:2::2"),
+            ("s", "c", "10.77.1.2"),
+            ("s", "c", "fd77:1::2"),
+            ("s", "g", "10.77.2.1"),
+            ("g", "s", "10.77.2.2"),
+        ],
+    );
+}
+
+/// The same from place to place, at an address of the second.
+pub fn marks_and_washing(mut world: World, ways: &[(&str, &str, &str)]) {
     const EF_ECT0: u8 = 46 << 2 | 2;
     const EF_NOT_ECT: u8 = 46 << 2;
-    let mut world = World::new();
     // An odd length, so that checksums have a last byte; every so often, so that the queue is empty
     // or full.
     let idle = ("50mbit", 11, Duration::from_millis(20));
@@ -368,14 +389,7 @@ fn marks_and_washing_reach_the_far_side() {
     ] {
         let cake = format!("cake bandwidth {rate} {words}");
         world.start(&[&format!("wan0={cake}|{cake}")]);
-        for (from, to, bind) in [
-            ("c", "s", "10.77.2.2"),
-            ("c", "s", "fd77:2::2"),
-            ("s", "c", "10.77.1.2"),
-            ("s", "c", "fd77:1::2"),
-            ("s", "g", "10.77.2.1"),
-            ("g", "s", "10.77.2.2"),
-        ] {
+        for &(from, to, bind) in ways {
             let at = address(bind, 6001);
             let arrived = Arc::new(AtomicBool::new(false));
             let done = Arc::clone(&arrived);

@@ -190,12 +190,11 @@ fn wakes(process: i32, threads: &[i32]) -> Vec<u64> {
 /// Lets `hang` do its work on the daemon; traffic must pass soon, and another daemon shape it as
 /// the last one had been told.
 fn survives(hang: impl FnOnce(i32, Duration)) {
-    survives_with(1, hang);
+    survives_in(World::new(), 1, hang);
 }
 
-/// The same with so many lanes each way.
-fn survives_with(lanes: usize, hang: impl FnOnce(i32, Duration)) {
-    let mut world = World::new();
+/// The same in a world, with so many lanes each way.
+pub fn survives_in(mut world: World, lanes: usize, hang: impl FnOnce(i32, Duration)) {
     let [download, upload, later] =
         [20, 8, 4].map(|rate| format!("cake bandwidth {rate}mbit besteffort"));
     world.start(&[&format!("wan0 lanes {lanes}={download}|{upload}")]);
@@ -225,10 +224,13 @@ fn survives_with(lanes: usize, hang: impl FnOnce(i32, Duration)) {
 }
 
 pub fn a_stopped_daemon_lets_traffic_pass() {
-    survives(|daemon, time| {
-        kill(daemon, libc::SIGSTOP);
-        std::thread::sleep(time);
-    });
+    survives(stop);
+}
+
+/// A hang of the whole process.
+pub fn stop(daemon: i32, time: Duration) {
+    kill(daemon, libc::SIGSTOP);
+    std::thread::sleep(time);
 }
 
 pub fn a_stopped_thread_lets_traffic_pass() {
@@ -240,7 +242,7 @@ pub fn a_stopped_thread_lets_traffic_pass() {
 
 /// One lane of two, the one that the pings take.
 pub fn a_stopped_lane_lets_traffic_pass() {
-    survives_with(2, |daemon, time| {
+    survives_in(World::new(), 2, |daemon, time| {
         let lanes = threads_named(daemon, "simnel-upload");
         let wakes = wakes(daemon, &lanes);
         println!("  lanes wake so often in a second: {wakes:?}");

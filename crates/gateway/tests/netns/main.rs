@@ -34,7 +34,7 @@ use std::thread;
 
 use cases::Case;
 use simnel_core::qdisc;
-use simnel_gateway::daemon::Daemon;
+use simnel_gateway::daemon::{Daemon, Interface};
 use simnel_gateway::{config, Backend, Error, Settings};
 
 fn main() {
@@ -54,7 +54,11 @@ fn main() {
         return;
     }
     if let Some(what) = std::env::var_os("GW_MEASURE") {
-        return if what == "lanes" { measure::lanes() } else { measure::all() };
+        return match what.to_str() {
+            Some("lanes") => measure::lanes(),
+            Some("bridge") => measure::bridged(),
+            _ => measure::all(),
+        };
     }
     let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let chosen =
@@ -118,14 +122,18 @@ fn daemon(interfaces: &str) {
         world::run("mount -t cgroup2 none /sys/fs/cgroup");
     }
     let run = || -> Result<(), Error> {
-        let mut daemon = Daemon::new(|notice| eprintln!("{notice}"))?;
         let file = std::env::var_os("GW_FILE").map(PathBuf::from);
-        if interfaces == "file" {
-            let settings = config::read(file.as_deref().expect("GW_FILE"))?;
-            settings.into_iter().try_for_each(|settings| daemon.up_when_there(settings))?;
-        } else {
-            parse(interfaces).into_iter().try_for_each(|settings| daemon.up(settings))?;
-        }
+        let settings = match interfaces {
+            "file" => config::read(file.as_deref().expect("GW_FILE"))?,
+            words => parse(words),
+        };
+        let served: Vec<Interface<'_>> = settings.iter().map(Interface::of).collect();
+        let mut daemon = Daemon::serving(&served, |notice| eprintln!("{notice}"))?;
+        let take_over = match interfaces {
+            "file" => Daemon::up_when_there,
+            _ => Daemon::up,
+        };
+        settings.into_iter().try_for_each(|settings| take_over(&mut daemon, settings))?;
         // A daemon that was started again speaks to nobody.
         let _ = std::io::stdout().write_all(b"up\n");
         daemon.run(file)

@@ -1,5 +1,6 @@
 //! Figures of a release build: `GW_MEASURE=1 cargo test --release -p simnel-gateway --test netns`.
-//! Needs `ethtool`. `GW_MEASURE=lanes`: what several lanes cost, and carry.
+//! Needs `ethtool`. `GW_MEASURE=lanes`: what several lanes cost, and carry; `GW_MEASURE=bridge`: a
+//! bridge.
 
 use std::time::Duration;
 
@@ -28,17 +29,29 @@ pub fn all() {
         println!("{}", Measured::upload(&mut world, &words, 1514, time));
     }
     world.shell("g", "ethtool -K wan0 tso on gso on");
-    for whole in [false, true] {
-        println!("{}:", if whole { "with super-packets" } else { "packets of 1500 bytes" });
-        println!("routed by the kernel: goodput {:.0} Mbit/s", routed(whole) / 1e6);
-        let switch = if whole { "on" } else { "off" };
-        world.shell("c", &format!("ethtool -K lan0 tso {switch} gso {switch}"));
-        WORDS.iter().for_each(|words| throughput(&mut world, words, false));
-    }
+    both_sizes(&mut world, World::new);
     if cores() > 1 {
         println!("the gateway on one core, the hosts on another:");
         steer_to_hosts(&world);
         WORDS.iter().for_each(|words| throughput(&mut world, words, true));
+    }
+}
+
+/// The same of a bridge.
+pub fn bridged() {
+    let mut world = World::bridged();
+    idle(&mut world);
+    both_sizes(&mut world, World::bridged);
+}
+
+/// Goodput and its cost with packets and super-packets, beside the kernel's own in a world alike.
+fn both_sizes(world: &mut World, alike: fn() -> World) {
+    for whole in [false, true] {
+        println!("{}:", if whole { "with super-packets" } else { "packets of 1500 bytes" });
+        println!("by the kernel alone: goodput {:.0} Mbit/s", alone(&alike(), whole) / 1e6);
+        let switch = if whole { "on" } else { "off" };
+        world.shell("c", &format!("ethtool -K lan0 tso {switch} gso {switch}"));
+        WORDS.iter().for_each(|words| throughput(world, words, false));
     }
 }
 
@@ -56,7 +69,7 @@ fn idle(world: &mut World) {
     let with = round_trips(world, at, 2000, gap);
     world.stop();
     println!(
-        "idle RTT µs p50/p99: routed {:?}/{:?}, shaped {:?}/{:?}, added p50 {:?}",
+        "idle RTT µs p50/p99: by the kernel alone {:?}/{:?}, shaped {:?}/{:?}, added p50 {:?}",
         median(&without),
         p99(&without),
         median(&with),
@@ -193,12 +206,11 @@ fn processor_time(process: i32, thread: i32) -> u64 {
 
 /// Goodput of an upload without a gateway in its way, in super-packets or in packets of 1500 bytes
 /// from its sender on: bit/s.
-fn routed(whole: bool) -> f64 {
-    let world = World::new();
+fn alone(world: &World, whole: bool) -> f64 {
     if !whole {
         world.shell("c", "ethtool -K lan0 tso off gso off");
     }
-    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5100), false);
+    let upload = Transfer::start(world, "c", "s", address("10.77.2.2", 5100), false);
     std::thread::sleep(Duration::from_secs(2));
     let rate = upload.rate(Duration::from_secs(8));
     upload.end();

@@ -76,6 +76,19 @@ impl World {
         world
     }
 
+    /// The same, but the gateway joins `lan0` and `wan0` by a bridge, where it is 10.77.2.1 and
+    /// fd77:2::1; the client is .3 and ::3.
+    pub fn bridged() -> World {
+        let world = World::new();
+        world.within("g", || simnel_gateway::join("lan0", "wan0").unwrap().keep());
+        for (prefix, length, nodad) in [("10.77.2.", 24, ""), ("fd77:2::", 64, "nodad")] {
+            world.ip("g", &format!("addr del {prefix}1/{length} dev wan0"));
+            world.ip("g", &format!("addr add {prefix}1/{length} dev simnel-br {nodad}"));
+            world.ip("c", &format!("addr add {prefix}3/{length} dev lan0 {nodad}"));
+        }
+        world
+    }
+
     fn at(&self, place: &str) -> &Namespace {
         &self.places[PLACES.iter().position(|name| *name == place).expect("a place")]
     }

@@ -15,17 +15,18 @@ use super::mailbox::Command;
 use super::{BoxedQdisc, Counters, Node, Status, Tuning, LATENESS_BUCKETS};
 use crate::autorate::Passed;
 use crate::classify::{self, LINK};
+use crate::frames::RETRY;
 use crate::nfqueue::{Event, Queued, Verdicts, BATCH, LONGEST};
 use crate::nft::MarkBits;
 use crate::owner::{id, Leaving, Owner};
 use crate::pace::Pace;
 use crate::passing::Passing;
 use crate::record::Recorder;
-use crate::segments::{describe_fragments, SegmentSizes};
+use crate::segments::{describe_fragments, describe_segments, SegmentSizes};
 use crate::vitals::BEAT;
 
 /// The kernel as the loop needs it.
-pub(super) trait Kernel {
+pub(crate) trait Kernel {
     /// CLOCK_MONOTONIC.
     fn now(&self) -> Time;
     /// Receives what is there, without waiting: how many messages, and whether there may be more.
@@ -34,6 +35,10 @@ pub(super) trait Kernel {
     fn event(&self, index: usize) -> Event<'_>;
     /// Acts on verdicts, all or none of them.
     fn send(&mut self, verdicts: &[u8]) -> io::Result<()>;
+    /// True if it has taken verdicts that it could not act on yet.
+    fn is_behind(&self) -> bool {
+        false
+    }
     /// Processor time that the loop has used.
     fn cpu(&self) -> Span;
 }
@@ -197,9 +202,13 @@ impl Engine {
             let now = kernel.now();
             self.pace.lagged(self.pace.at(now).since(due), now);
         }
-        match more {
-            true => Rest::NONE,
-            false => self.rest(turn, kernel.now()),
+        if more {
+            return Rest::NONE;
+        }
+        let rest = self.rest(turn, kernel.now());
+        match kernel.is_behind() {
+            true => Rest { time: rest.time.min(RETRY), ..rest },
+            false => rest,
         }
     }
 
@@ -405,7 +414,9 @@ impl Engine {
             // Nobody can rewrite the header in there: drop instead of marking.
             packet.tos &= !ECN;
         }
-        if queued.is_super {
+        if queued.segment > 0 {
+            describe_segments(&mut packet, queued.segment);
+        } else if queued.is_super {
             self.segments.describe(&mut packet, bytes, self.device.mtu);
         } else {
             describe_fragments(&mut packet, self.device.mtu);

@@ -1,4 +1,4 @@
-//! One AF_PACKET socket on one interface (man 7 packet), and batches of frames through it.
+//! AF_PACKET sockets, each on one interface (man 7 packet), and batches of frames through it.
 //!
 //! Options, and what each is for: `PACKET_VNET_HDR` (super-packets and partial checksums pass),
 //! `PACKET_IGNORE_OUTGOING` (what we send is not received), `PACKET_QDISC_BYPASS` (no second queue
@@ -6,17 +6,17 @@
 //! (when a frame came, however late we wake), promiscuous mode (frames are for others). Needs
 //! CAP_NET_RAW; the larger receive buffer CAP_NET_ADMIN.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::mem::{self, size_of};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use simnel_core::Span;
 
-use super::error::LinkError;
-use super::frame::{TAG_BYTES, VNET_BYTES};
+use super::error::FrameError;
+use super::header::{TAG_BYTES, VNET_BYTES};
 use super::pool::{Pool, BATCH, CHUNKS_PER_FRAME, CHUNK_BYTES};
 use crate::sys::{self, Query};
 
@@ -27,21 +27,16 @@ const RECEIVE_BUFFER: libc::c_int = 16 << 20;
 /// `timespec` (16).
 const CONTROL_WORDS: usize = 10;
 
-/// An open socket on an interface.
+/// A socket for the frames of one interface, once it is attached to that.
 #[derive(Debug)]
-pub(super) struct PacketSocket {
+pub(crate) struct PacketSocket {
     fd: OwnedFd,
-    index: u32,
-    /// Name of the interface, for messages.
-    pub(super) interface: String,
-    /// Largest frame, link header included.
-    pub(super) mtu: u32,
-    /// The interface's queue length in packets.
-    pub(super) tx_queue_len: u32,
+    /// Number of the interface; 0 for none.
+    index: AtomicU32,
 }
 
 /// Frames on their way in: slots with room for a super-packet each.
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     chunks: Vec<[u32; CHUNKS_PER_FRAME]>,
     vectors: Vec<[libc::iovec; CHUNKS_PER_FRAME]>,
     control: Vec<[u64; CONTROL_WORDS]>,
@@ -52,20 +47,20 @@ pub(super) struct Inbox {
 
 /// A frame that arrived in slot `slot` of an [`Inbox`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
-    pub(super) slot: usize,
+pub(crate) struct Arrival {
+    pub(crate) slot: usize,
     /// Bytes, the virtio header included.
-    pub(super) len: usize,
+    pub(crate) len: usize,
     /// False if the frame was larger than any buffer and has been cut off.
-    pub(super) complete: bool,
+    pub(crate) complete: bool,
     /// Protocol and tag control information of the VLAN tag that was taken off.
-    pub(super) tag: Option<(u16, u16)>,
+    pub(crate) tag: Option<(u16, u16)>,
     /// When the kernel received it, by the system's clock (CLOCK_REALTIME), since its epoch.
-    pub(super) stamp: Option<Duration>,
+    pub(crate) stamp: Option<Duration>,
 }
 
 /// Frames on their way out.
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
 }
@@ -77,13 +72,10 @@ unsafe impl Send for Inbox {}
 unsafe impl Send for Outbox {}
 
 impl PacketSocket {
-    /// Opens `interface`.
-    pub(super) fn open(interface: &str) -> Result<PacketSocket, LinkError> {
-        let system = |what: &'static str| {
-            move |source: io::Error| LinkError::System { interface: interface.into(), what, source }
-        };
-        let index = sys::interface(interface, Query::Index)
-            .map_err(|_| LinkError::NoInterface { interface: interface.into() })?;
+    /// A socket of no interface yet: nothing arrives. This alone needs CAP_NET_RAW.
+    pub(crate) fn unattached() -> Result<PacketSocket, FrameError> {
+        let system =
+            |what: &'static str| move |source: io::Error| FrameError::Socket { what, source };
         // No protocol: nothing arrives before `bind` says from which interface.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
@@ -108,45 +100,82 @@ impl PacketSocket {
         // Without CAP_NET_ADMIN, as much as net.core.rmem_max allows.
         let buffer = |option| sys::set_option(&fd, libc::SOL_SOCKET, option, RECEIVE_BUFFER);
         let _ = buffer(libc::SO_RCVBUFFORCE).or_else(|_| buffer(libc::SO_RCVBUF));
+        Ok(PacketSocket { fd, index: AtomicU32::new(0) })
+    }
+
+    /// Frames of `interface` arrive from now on, and of no other; whatever waited is thrown away.
+    pub(crate) fn attach(&self, interface: &str) -> Result<(), FrameError> {
+        let system = |what: &'static str| {
+            move |source| FrameError::System { interface: interface.into(), what, source }
+        };
+        self.detach();
+        let index = sys::interface(interface, Query::Index)
+            .map_err(|_| FrameError::NoInterface { interface: interface.into() })?;
+        self.membership(libc::PACKET_ADD_MEMBERSHIP, index)
+            .map_err(system("make the interface promiscuous"))?;
+        self.index.store(index, Ordering::Relaxed);
+        self.bind(libc::ETH_P_ALL as u16, index).map_err(system("bind to it"))
+    }
+
+    /// Attaches it anew if `interface` is another device than it was.
+    pub(crate) fn follow(&self, interface: &str) -> Result<(), FrameError> {
+        match sys::interface(interface, Query::Index) {
+            Ok(index) if index != self.index() => self.attach(interface),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing arrives any more.
+    pub(crate) fn detach(&self) {
+        let _ = self.bind(0, 0);
+        let index = self.index.swap(0, Ordering::Relaxed);
+        if index != 0 {
+            let _ = self.membership(libc::PACKET_DROP_MEMBERSHIP, index);
+        }
+        // What waits is for nobody, and was for somebody else if another process had the socket.
+        let mut start = [0; VNET_BYTES];
+        while !sys::receive(&self.fd, &mut start).is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
+        {
+        }
+    }
+
+    fn membership(&self, what: libc::c_int, index: u32) -> io::Result<()> {
         let membership = libc::packet_mreq {
             mr_ifindex: index as libc::c_int,
             mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, membership)
-            .map_err(system("make the interface promiscuous"))?;
-        const ETHERNET_HEADER: u32 = 14;
-        let ask = |query| {
-            sys::interface(interface, query).map_err(system("read its MTU and queue length"))
-        };
-        let (mtu, tx_queue_len) = (ask(Query::Mtu)? + ETHERNET_HEADER, ask(Query::TxQueueLen)?);
+        sys::set_option(&self.fd, libc::SOL_PACKET, what, membership)
+    }
+
+    fn bind(&self, protocol: u16, index: u32) -> io::Result<()> {
         // SAFETY: all zeroes is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_protocol = protocol.to_be();
         address.sll_ifindex = index as libc::c_int;
         // SAFETY: `address` is a sockaddr_ll of the length given and outlives the call.
         let bound = unsafe {
             libc::bind(
-                fd.as_raw_fd(),
+                self.fd.as_raw_fd(),
                 ptr::from_ref(&address).cast(),
                 size_of::<libc::sockaddr_ll>() as libc::socklen_t,
             )
         };
         if bound < 0 {
-            return Err(system("bind to it")(io::Error::last_os_error()));
+            return Err(io::Error::last_os_error());
         }
-        Ok(PacketSocket { fd, index, interface: interface.into(), mtu, tx_queue_len })
+        Ok(())
     }
 
-    /// True if the interface no longer exists under its name: it will not come back up.
-    pub(super) fn is_gone(&self) -> bool {
-        sys::interface(&self.interface, Query::Index).ok() != Some(self.index)
+    /// Number of the interface that it was attached to.
+    pub(crate) fn index(&self) -> u32 {
+        self.index.load(Ordering::Relaxed)
     }
 
     /// Frames that the kernel dropped since the last call because the receive buffer was full.
-    pub(super) fn take_drops(&self) -> u64 {
+    pub(crate) fn take_drops(&self) -> u64 {
         // SAFETY: all zeroes is a valid tpacket_stats.
         let mut stats: libc::tpacket_stats = unsafe { mem::zeroed() };
         let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
@@ -169,7 +198,7 @@ impl PacketSocket {
 
     /// Receives what is there, up to the inbox's ready slots; calls `each` for every frame, which
     /// must take the slot's chunks with [`Inbox::claim`]. Says how many came.
-    pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+    pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         if inbox.ready == 0 {
             return Ok(0);
         }
@@ -185,7 +214,7 @@ impl PacketSocket {
 
     /// Sends the frames in `outbox` from number `from` on. Says how many the kernel took; an error
     /// concerns the first.
-    pub(super) fn send(&self, outbox: &mut Outbox, from: usize) -> io::Result<usize> {
+    pub(crate) fn send(&self, outbox: &mut Outbox, from: usize) -> io::Result<usize> {
         let messages = &mut outbox.messages[from..];
         // SAFETY: every message points to vectors that the outbox owns, and those to chunks of
         // frames that are still held; all outlive the call.
@@ -202,29 +231,26 @@ impl PacketSocket {
         }
         Ok(count as usize)
     }
+}
 
-    /// An error about this socket.
-    pub(super) fn error(&self, what: &'static str, source: io::Error) -> LinkError {
-        LinkError::System { interface: self.interface.clone(), what, source }
+#[cfg(test)]
+impl PacketSocket {
+    /// A socket that stands for one of an interface: each datagram is a frame behind a virtio
+    /// header.
+    pub(crate) fn on(datagrams: std::os::unix::net::UnixDatagram) -> PacketSocket {
+        PacketSocket { fd: datagrams.into(), index: AtomicU32::new(0) }
     }
 }
 
-/// Waits until `from` has a frame (if `readable`), `to` has room (if `writable`), or `timeout` has
-/// passed. Interruptions count as any of these.
-pub(super) fn wait(
-    from: &PacketSocket,
-    readable: bool,
-    to: &PacketSocket,
-    writable: bool,
-    timeout: Span,
-) {
-    let (from, to) = (readable.then(|| from.fd.as_fd()), writable.then(|| to.fd.as_fd()));
-    sys::wait_both(from, to, timeout);
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 impl Inbox {
     /// An inbox whose slots are filled from `pool`.
-    pub(super) fn new(pool: &mut Pool) -> Inbox {
+    pub(crate) fn new(pool: &mut Pool) -> Inbox {
         // SAFETY: all zeroes is a valid mmsghdr and iovec.
         let (message, vector) =
             unsafe { (mem::zeroed::<libc::mmsghdr>(), mem::zeroed::<libc::iovec>()) };
@@ -244,12 +270,12 @@ impl Inbox {
     }
 
     /// True if a frame could be received.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.ready > 0
     }
 
     /// Gives new chunks to slots that lack some, as far as the pool goes.
-    pub(super) fn refill(&mut self, pool: &mut Pool) {
+    pub(crate) fn refill(&mut self, pool: &mut Pool) {
         self.ready = 0;
         for (chunks, vectors) in self.chunks.iter_mut().zip(&mut self.vectors) {
             for (at, (chunk, vector)) in chunks.iter_mut().zip(vectors).enumerate() {
@@ -271,7 +297,7 @@ impl Inbox {
     }
 
     /// Frame that arrived in `slot` at the last `receive`.
-    pub(super) fn arrival(&self, slot: usize) -> Arrival {
+    pub(crate) fn arrival(&self, slot: usize) -> Arrival {
         let message = &self.messages[slot];
         let (tag, stamp) = notes(&message.msg_hdr);
         Arrival {
@@ -285,7 +311,7 @@ impl Inbox {
     }
 
     /// Takes the chunks of an arrival out of its slot, as one chain; returns the first.
-    pub(super) fn claim(&mut self, arrival: &Arrival, pool: &mut Pool) -> u32 {
+    pub(crate) fn claim(&mut self, arrival: &Arrival, pool: &mut Pool) -> u32 {
         let used = (arrival.len + TAG_BYTES).div_ceil(CHUNK_BYTES).clamp(1, CHUNKS_PER_FRAME);
         let chunks = &mut self.chunks[arrival.slot][..used];
         pool.chain(chunks);
@@ -341,7 +367,7 @@ fn tag_of(auxdata: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
 }
 
 impl Outbox {
-    pub(super) fn new() -> Outbox {
+    pub(crate) fn new() -> Outbox {
         Outbox {
             vectors: Vec::with_capacity(BATCH * CHUNKS_PER_FRAME),
             messages: Vec::with_capacity(BATCH),
@@ -350,7 +376,7 @@ impl Outbox {
 
     /// Makes the outbox hold exactly `frames` (at most [`BATCH`]): first chunk, where the virtio
     /// header begins in it, and the bytes from there on.
-    pub(super) fn fill(&mut self, frames: impl Iterator<Item = (u32, usize, usize)>, pool: &Pool) {
+    pub(crate) fn fill(&mut self, frames: impl Iterator<Item = (u32, usize, usize)>, pool: &Pool) {
         self.vectors.clear();
         self.messages.clear();
         for (first, mut start, mut left) in frames.take(BATCH) {

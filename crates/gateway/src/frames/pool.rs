@@ -10,20 +10,20 @@ use std::ptr::{self, NonNull};
 
 use rustix::mm::{mmap_anonymous, munmap, MapFlags, ProtFlags};
 
-use super::error::LinkError;
+use super::error::FrameError;
 
 /// Bytes of a chunk: a full Ethernet frame with its headers fits one.
-pub(super) const CHUNK_BYTES: usize = 2048;
+pub(crate) const CHUNK_BYTES: usize = 2048;
 
 /// Chunks of the largest frame: 64 KB of IP, Ethernet and VLAN headers, and the virtio header.
-pub(super) const CHUNKS_PER_FRAME: usize = 33;
+pub(crate) const CHUNKS_PER_FRAME: usize = 33;
 
 /// Frames handed to or taken from the kernel in one call.
-pub(super) const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 
 /// 512 MiB a direction. Beyond, frames wait in the socket's buffer, and the kernel counts those
 /// that it must refuse.
-pub(super) const MAX_CHUNKS: usize = 256 * 1024;
+pub(crate) const MAX_CHUNKS: usize = 256 * 1024;
 
 /// Chunks of a batch being received and of one being sent.
 const STANDING_CHUNKS: usize = 2 * BATCH * CHUNKS_PER_FRAME;
@@ -32,7 +32,7 @@ const NIL: u32 = u32::MAX;
 
 /// A pool of chunks.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     memory: NonNull<u8>,
     /// Successor of each chunk in its chain, or in the free list.
     next: Box<[u32]>,
@@ -47,7 +47,7 @@ unsafe impl Send for Pool {}
 impl Pool {
     /// A pool of `chunks` chunks for queued frames, at most [`MAX_CHUNKS`], besides those for a
     /// batch on its way in and one on its way out.
-    pub(super) fn new(chunks: usize) -> Result<Pool, LinkError> {
+    pub(crate) fn new(chunks: usize) -> Result<Pool, FrameError> {
         let chunks = chunks.min(MAX_CHUNKS) + STANDING_CHUNKS;
         let bytes = chunks * CHUNK_BYTES;
         // SAFETY: a fresh anonymous private mapping; no existing memory is involved.
@@ -57,13 +57,13 @@ impl Pool {
             mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)
         };
         let memory = memory.ok().and_then(|start| NonNull::new(start.cast()));
-        let memory = memory.ok_or(LinkError::Memory { megabytes: bytes >> 20 })?;
+        let memory = memory.ok_or(FrameError::Memory { megabytes: bytes >> 20 })?;
         Ok(Pool { memory, next: vec![NIL; chunks].into_boxed_slice(), free: NIL, fresh: 0 })
     }
 
     /// Takes a chunk, or None if all are in use.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<u32> {
+    pub(crate) fn take(&mut self) -> Option<u32> {
         if self.free != NIL {
             let chunk = self.free;
             self.free = self.next[chunk as usize];
@@ -79,7 +79,7 @@ impl Pool {
 
     /// Makes `chunks`, in their order, one frame's chain.
     #[inline]
-    pub(super) fn chain(&mut self, chunks: &[u32]) {
+    pub(crate) fn chain(&mut self, chunks: &[u32]) {
         for pair in chunks.windows(2) {
             self.next[pair[0] as usize] = pair[1];
         }
@@ -90,14 +90,14 @@ impl Pool {
 
     /// The chunk after `chunk` in its chain.
     #[inline]
-    pub(super) fn following(&self, chunk: u32) -> Option<u32> {
+    pub(crate) fn following(&self, chunk: u32) -> Option<u32> {
         let next = self.next[chunk as usize];
         (next != NIL).then_some(next)
     }
 
     /// Gives a whole chain back.
     #[inline]
-    pub(super) fn release(&mut self, first: u32) {
+    pub(crate) fn release(&mut self, first: u32) {
         let mut last = first;
         while let Some(next) = self.following(last) {
             last = next;
@@ -108,15 +108,48 @@ impl Pool {
 
     /// Where chunk `chunk` lies.
     #[inline]
-    pub(super) fn address(&self, chunk: u32) -> *mut u8 {
+    pub(crate) fn address(&self, chunk: u32) -> *mut u8 {
         assert!((chunk as usize) < self.next.len());
         // SAFETY: within the mapping, by the assertion.
         unsafe { self.memory.as_ptr().add(chunk as usize * CHUNK_BYTES) }
     }
 
+    /// The bytes of chunk `chunk`, while the kernel does not change them.
+    #[inline]
+    pub(crate) fn bytes(&self, chunk: u32) -> &[u8] {
+        // SAFETY: as below; `&self` excludes a reference that could change them.
+        unsafe { std::slice::from_raw_parts(self.address(chunk), CHUNK_BYTES) }
+    }
+
+    /// Copies `length` bytes from a place of a chain, by its first chunk, to a place of the chunk
+    /// `to`, which is in another chain: as many as the one has, and as fit into the other.
+    pub(crate) fn copy(
+        &mut self,
+        (from, mut at): (u32, usize),
+        (to, mut to_at): (u32, usize),
+        length: usize,
+    ) {
+        let mut left = length.min(CHUNK_BYTES.saturating_sub(to_at));
+        let mut chunk = Some(from);
+        while let Some(source) = chunk.filter(|&source| left > 0 && source != to) {
+            if at < CHUNK_BYTES {
+                let count = left.min(CHUNK_BYTES - at);
+                // SAFETY: both ranges lie within their chunks, which are two.
+                unsafe {
+                    let (source, target) =
+                        (self.address(source).add(at), self.address(to).add(to_at));
+                    ptr::copy_nonoverlapping(source, target, count);
+                }
+                (at, to_at, left) = (at + count, to_at + count, left - count);
+            }
+            at = at.saturating_sub(CHUNK_BYTES);
+            chunk = self.following(source);
+        }
+    }
+
     /// The bytes of chunk `chunk`, to be read and changed while the kernel does neither.
     #[inline]
-    pub(super) fn bytes_mut(&mut self, chunk: u32) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self, chunk: u32) -> &mut [u8] {
         // SAFETY: `address` is the start of CHUNK_BYTES within the mapping; `&mut self` excludes
         // any other reference; system calls that fill or read chunks run only between such borrows.
         unsafe { std::slice::from_raw_parts_mut(self.address(chunk), CHUNK_BYTES) }

@@ -7,14 +7,14 @@
 use simnel_core::packet::Packet;
 
 /// Bytes of the virtio header.
-pub(super) const VNET_BYTES: usize = 10;
+pub(crate) const VNET_BYTES: usize = 10;
 /// Bytes of a VLAN tag; as much is left free before each buffer for putting one back.
-pub(super) const TAG_BYTES: usize = 4;
+pub(crate) const TAG_BYTES: usize = 4;
 
-const NEEDS_CSUM: u8 = 1;
+pub(super) const NEEDS_CSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
 /// `VIRTIO_NET_HDR_GSO_UDP_L4`; other types that come from a socket are TCP.
-const GSO_UDP_L4: u8 = 5;
+pub(super) const GSO_UDP_L4: u8 = 5;
 /// Beside the type: the flow uses ECN.
 const GSO_ECN: u8 = 0x80;
 const UDP_HEADER: usize = 8;
@@ -22,25 +22,25 @@ const MAC_ADDRESSES: usize = 12;
 
 /// Description of a chain of chunks: packed into a packet's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Handle {
+pub(crate) struct Handle {
     /// First chunk of the chain.
-    pub(super) chunk: u32,
+    pub(crate) chunk: u32,
     /// Bytes before the virtio header in the first chunk.
-    pub(super) start: u8,
+    pub(crate) start: u8,
 }
 
 impl Handle {
-    pub(super) fn pack(self) -> u64 {
+    pub(crate) fn pack(self) -> u64 {
         u64::from(self.start) << 32 | u64::from(self.chunk)
     }
-    pub(super) fn unpack(handle: u64) -> Handle {
+    pub(crate) fn unpack(handle: u64) -> Handle {
         Handle { chunk: handle as u32, start: (handle >> 32) as u8 }
     }
 }
 
 /// Describes a frame. `head` is the first chunk from the virtio header on; `len` counts the frame
 /// without that header.
-pub(super) fn describe(handle: Handle, head: &[u8], len: usize) -> Packet {
+pub(crate) fn describe(handle: Handle, head: &[u8], len: usize) -> Packet {
     let mut packet = Packet::new(handle.pack(), len as u32);
     let word = |at: usize| u16::from_ne_bytes([head[at], head[at + 1]]);
     let frame = &head[VNET_BYTES..];
@@ -69,7 +69,7 @@ pub(super) fn describe(handle: Handle, head: &[u8], len: usize) -> Packet {
 
 /// Puts a VLAN tag back that the kernel took off. `chunk` is the first chunk, in which the virtio
 /// header begins at [`TAG_BYTES`]; afterwards it begins at 0 and the frame is a tag longer.
-pub(super) fn insert_tag(chunk: &mut [u8], protocol: u16, tag: u16) {
+pub(crate) fn insert_tag(chunk: &mut [u8], protocol: u16, tag: u16) {
     chunk.copy_within(TAG_BYTES..TAG_BYTES + VNET_BYTES + MAC_ADDRESSES, 0);
     let at = VNET_BYTES + MAC_ADDRESSES;
     chunk[at..at + 2].copy_from_slice(&protocol.to_be_bytes());

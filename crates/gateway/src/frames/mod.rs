@@ -1,0 +1,21 @@
+//! Ethernet frames of interfaces through AF_PACKET sockets with `PACKET_VNET_HDR`: super-packets
+//! and partial checksums of local senders pass as they are, and VLAN tags that the kernel took off
+//! are put back.
+//!
+//! Two use it: an emulated line between two interfaces (`link`), and the data path of a bridge
+//! where the kernel cannot queue a bridge's frames (`passage`).
+
+mod error;
+mod header;
+mod outgoing;
+mod pool;
+mod socket;
+mod split;
+
+pub use error::FrameError;
+
+pub(crate) use header::{describe, insert_tag, Handle, TAG_BYTES, VNET_BYTES};
+pub(crate) use outgoing::{Blocked, Frame, Outgoing, RETRY};
+pub(crate) use pool::{Pool, BATCH, CHUNKS_PER_FRAME, CHUNK_BYTES};
+pub(crate) use socket::{Inbox, PacketSocket};
+pub(crate) use split::{split, MOST_SEGMENTS};
