@@ -41,8 +41,7 @@ pub(crate) fn choose(configured: Option<MarkBits>) -> Result<Choice, Error> {
     let mut uses = in_others(rule).unwrap_or_default();
     uses.extend(policies().unwrap_or_default());
     let mut choice = decide(configured, &uses)?;
-    let old = |path: &&str| std::fs::read_to_string(path).is_ok_and(|names| !names.is_empty());
-    if configured.is_none() && OLD_TABLES.iter().any(old) {
+    if configured.is_none() && names_tables(OLD_TABLES.map(std::fs::read_to_string)) {
         choice.warnings.push(format!(
             "rules of the old iptables cannot be seen: if one of them uses bits {:#x} of the mark, \
              set `mark_mask`",
@@ -50,6 +49,11 @@ pub(crate) fn choose(configured: Option<MarkBits>) -> Result<Choice, Error> {
         ));
     }
     Ok(choice)
+}
+
+/// True if one of the kernel's lists names a table.
+fn names_tables(lists: [io::Result<String>; 2]) -> bool {
+    lists.into_iter().flatten().any(|names| !names.is_empty())
 }
 
 fn decide(configured: Option<MarkBits>, uses: &[Use]) -> Result<Choice, Error> {
@@ -435,5 +439,34 @@ mod tests {
         assert_eq!(bits("calico", "forward"), Some(0xffff_0021));
         assert_eq!(bits("filter", "forward"), Some(0x21));
         assert_eq!(told("filter", "cali-FORWARD", &[]), None);
+    }
+
+    #[test]
+    fn tables_of_the_old_iptables_are_told_where_there_are_some() {
+        let none = || Err(io::Error::from(io::ErrorKind::NotFound));
+        assert!(!names_tables([none(), none()]) && !names_tables([Ok(String::new()), none()]));
+        assert!(names_tables([none(), Ok("filter\n".into())]));
+        assert!(names_tables([Ok("mangle\nfilter\n".into()), Ok(String::new())]));
+    }
+
+    #[test]
+    fn bits_of_policy_routing_are_left_to_it() {
+        use crate::apart::{apart, ip};
+        apart("bits_of_policy_routing_are_left_to_it", || {
+            let chosen = || {
+                let Choice { bits, warnings } = choose(None).unwrap();
+                assert!(warnings.is_empty(), "{warnings:?}");
+                (bits.mask(), choose_tiers(bits).unwrap())
+            };
+            assert_eq!(chosen(), (0x3000_0000, 0x0f00_0000));
+            ip("rule add fwmark 0x04000000/0x04000000 table 7");
+            assert_eq!(chosen(), (0x3000_0000, 0x03c0_0000));
+            ip("rule add fwmark 0x10000000/0x10000000 table 7");
+            assert_eq!(chosen(), (0xc000_0000, 0x03c0_0000));
+            // What was configured stays, with a word.
+            let choice = choose(Some(MarkBits::DEFAULT)).unwrap();
+            assert_eq!(choice.bits, MarkBits::DEFAULT);
+            assert!(choice.warnings[0].contains("of `ip rule`"), "{:?}", choice.warnings);
+        });
     }
 }

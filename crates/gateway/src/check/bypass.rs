@@ -17,18 +17,25 @@ const SHORT_CUTS: [(&str, &str); 7] = [
 ];
 
 pub(super) fn findings(interface: &str) -> Vec<Finding> {
-    let mut all = vec![flowtables(interface), short_cuts(read("/proc/modules").as_deref())];
-    all.push(hardware(interface, offload::feature(interface, "hw-tc-offload").ok()));
-    all.push(merging(interface));
+    let is_on = |feature: &str| offload::feature(interface, feature).ok();
+    let flowtables = flowtables(interface, offload::flowtables(interface), has_net_admin());
+    let mut all = vec![flowtables, short_cuts(read("/proc/modules").as_deref())];
+    all.push(hardware(interface, is_on("hw-tc-offload")));
+    all.push(merging(interface, is_on));
     all.extend(ring(interface, offload::ring(interface).ok()));
     all
 }
 
-fn flowtables(interface: &str) -> Finding {
+/// Flowtables that have the interface, as far as they could be `found`.
+fn flowtables(
+    interface: &str,
+    found: std::io::Result<Vec<String>>,
+    has_net_admin: bool,
+) -> Finding {
     const ID: &str = "flow-offload";
-    let found = match offload::flowtables(interface) {
+    let found = match found {
         Ok(found) => found,
-        Err(_) if !has_net_admin() => {
+        Err(_) if !has_net_admin => {
             return Finding::unknown(ID, "flowtables", "CAP_NET_ADMIN is missing");
         }
         Err(error) => return Finding::unknown(ID, "flowtables", &error.to_string()),
@@ -84,9 +91,8 @@ fn hardware(interface: &str, is_on: Option<bool>) -> Finding {
 }
 
 /// Offloads that make long packets of short ones.
-fn merging(interface: &str) -> Finding {
+fn merging(interface: &str, is_on: impl Fn(&str) -> Option<bool>) -> Finding {
     const ID: &str = "offloads";
-    let is_on = |feature: &str| offload::feature(interface, feature).ok();
     let Some(lro) = is_on("rx-lro") else {
         return Finding::unknown(ID, "offloads", "the driver does not answer");
     };
@@ -138,9 +144,33 @@ mod tests {
         assert_eq!(hardware("wan", Some(true)).level, Level::Warning);
         assert_eq!(hardware("wan", Some(false)).level, Level::Ok);
         assert!(hardware("wan", None).what.starts_with("cannot tell"));
-        assert!(merging("no-such-device").what.starts_with("cannot tell"));
+        assert!(merging("wan", |_| None).what.starts_with("cannot tell"));
+        let with = |on: &'static [&str]| merging("wan", |feature| Some(on.contains(&feature)));
+        assert_eq!(with(&["rx-lro", "rx-gro"]).level, Level::Warning);
+        let some = with(&["rx-gro", "tx-generic-segmentation"]);
+        assert_eq!(some.what, "GRO, GSO: merged packets are split before they queue");
+        assert_eq!(with(&[]).what, "no packets are merged");
         assert_eq!(ring("wan", Some(4096)).unwrap().level, Level::Note);
         assert_eq!(ring("wan", Some(256)).unwrap().level, Level::Ok);
         assert_eq!(ring("wan", None), None);
+    }
+
+    #[test]
+    fn flowtables_are_told_and_why_they_cannot_be() {
+        let refused = || Err(std::io::Error::from_raw_os_error(libc::EPERM));
+        let told = flowtables("wan", Ok(vec!["`ft` of `fw4`".into()]), true);
+        assert_eq!(told.level, Level::Error);
+        assert!(told.what.contains("`ft` of `fw4` takes packets of `wan`"), "{told:?}");
+        assert_eq!(flowtables("wan", Ok(Vec::new()), false).level, Level::Ok);
+        let lacks = |told: Finding| format!("{told:?}").contains("CAP_NET_ADMIN is missing");
+        assert!(lacks(flowtables("wan", refused(), false)));
+        assert!(!lacks(flowtables("wan", refused(), true)));
+    }
+
+    #[test]
+    fn each_way_past_is_looked_for() {
+        let all: Vec<&str> = findings("lo").iter().map(|finding| finding.id).collect();
+        let expected = ["flow-offload", "short-cuts", "hardware-offload", "offloads"];
+        assert_eq!(all[..4], expected);
     }
 }

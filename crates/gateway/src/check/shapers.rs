@@ -184,8 +184,12 @@ fn tbf_rate(options: &[u8]) -> Option<Rate> {
 
 /// Other programs that take packets out of the kernel.
 fn queues() -> Finding {
-    const FILE: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
-    match std::fs::read_to_string(FILE) {
+    queues_in(std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue"))
+}
+
+/// The same in what reading the kernel's list gave.
+fn queues_in(list: std::io::Result<String>) -> Finding {
+    match list {
         Ok(text) => others(&text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Finding::ok("nfqueue-users", "nobody uses NFQUEUE")
@@ -279,10 +283,13 @@ mod tests {
             listed("wan", "noqueue", ROOT, &[]),
             listed("wan", "ingress", INGRESS, &[]),
             listed("ifb4wan", "hfsc", ROOT, &[]),
+            listed("lan", "htb", ROOT, &[]),
+            listed("ifb5", "tbf", 0x1_0001, &[]),
         ];
         let told = present("wan", &list, false);
         assert_eq!((told[0].level, told[1].level), (Level::Ok, Level::Warning));
         assert!(told[1].what.contains("ifb4wan") && told[1].fix.contains("dev wan ingress"));
+        assert!(!told[1].what.contains("lan`: ") && !told[1].what.contains("ifb5"), "{told:?}");
         assert_eq!(present("wan", &list[..2], false)[1].level, Level::Note);
     }
 
@@ -296,5 +303,42 @@ mod tests {
         assert!(!told.what.contains("20896"));
         assert_eq!(others("20896  5     0 2 65531     0     0        0  1\n").level, Level::Ok);
         assert_eq!(others("").level, Level::Ok);
+    }
+
+    #[test]
+    fn settings_that_are_known_are_told_as_words() {
+        let mut options = crate::netlink::Writer::default();
+        // TCA_CAKE_BASE_RATE64, in bytes.
+        options.attribute(2, &1_250_000u64.to_ne_bytes());
+        let told = settings(&listed("wan", "cake", ROOT, options.bytes()));
+        assert!(told.starts_with("`cake bandwidth 10Mbit "), "{told}");
+    }
+
+    #[test]
+    fn no_list_of_queues_is_nobody_and_one_that_cannot_be_read_is_unknown() {
+        let read = |kind: std::io::ErrorKind| queues_in(Err(kind.into()));
+        assert_eq!(read(std::io::ErrorKind::NotFound).level, Level::Ok);
+        let told = read(std::io::ErrorKind::PermissionDenied);
+        assert!(told.what.starts_with("cannot tell"), "{told:?}");
+        assert_eq!(queues_in(Ok("7 5 3 2 0 0 0 0 1\n".into())).level, Level::Note);
+    }
+
+    #[test]
+    fn a_shaper_in_the_kernel_is_found() {
+        crate::apart::apart("a_shaper_in_the_kernel_is_found", || {
+            let directory = tempfile::tempdir().unwrap();
+            let tbf = "qdisc add dev lo root tbf rate 10mbit burst 15k limit 100k";
+            let status = std::process::Command::new("tc").args(tbf.split(' ')).status();
+            if !status.is_ok_and(|status| status.success()) {
+                return eprintln!("NOT RUN: a_shaper_in_the_kernel_is_found needs tc and sch_tbf");
+            }
+            let all = findings("lo", directory.path());
+            let level = |id| all.iter().find(|one| one.id == id).map(|one| one.level);
+            assert_eq!(level("running"), Some(Level::Ok), "{all:?}");
+            assert_eq!(level("shaper"), Some(Level::Warning), "{all:?}");
+            assert_eq!(level("nfqueue-users"), Some(Level::Ok), "{all:?}");
+            let warnings = shaper_warnings("lo");
+            assert!(warnings.len() == 1 && warnings[0].contains("`lo` is shaped already"));
+        });
     }
 }

@@ -173,7 +173,7 @@ impl Qdiscs {
         let device = sys::interface(place.device, Query::Index)
             .map_err(|_| Error::NoInterface(place.device.to_owned()))?;
         let writer = message(verb, device, place, kind, settings);
-        self.0.request(&writer).map_err(|refusal| refused(verb, place, kind, refusal))
+        self.0.request(&writer).map_err(|refusal| refused(verb, place, kind, refusal, is_loaded()))
     }
 
     /// Sends a request of any kind.
@@ -245,8 +245,8 @@ fn message(
     writer
 }
 
-/// The error for the user.
-fn refused(verb: Verb, place: Place<'_>, kind: &str, refusal: Refusal) -> Error {
+/// The error for the user. The module may be in the kernel.
+fn refused(verb: Verb, place: Place<'_>, kind: &str, refusal: Refusal, is_loaded: bool) -> Error {
     let Refusal { error, explanation } = refusal;
     let parent = match place.parent {
         ROOT => String::from("root"),
@@ -263,7 +263,7 @@ fn refused(verb: Verb, place: Place<'_>, kind: &str, refusal: Refusal) -> Error 
         }
         // Nothing but the kind can be missing at a root; elsewhere the module's directory is the
         // witness, since the texts differ between versions of Linux.
-        libc::ENOENT if verb.creates() && (place.parent == ROOT || !is_loaded()) => {
+        libc::ENOENT if verb.creates() && (place.parent == ROOT || !is_loaded) => {
             return Error::NoModule;
         }
         _ => {}
@@ -437,6 +437,7 @@ mod tests {
             error: std::io::Error::from_raw_os_error(code),
             explanation: (!text.is_empty()).then(|| text.into()),
         };
+        let refused = |verb, place, kind: &str, refusal| refused(verb, place, kind, refusal, true);
         let error = refused(Verb::Add, PLACE, OWN_KIND, refusal(libc::EINVAL, "simnel: `x`: no"));
         assert_eq!(error.to_string(), "add simnel at eth0 root: `x`: no");
         let error = refused(Verb::Add, PLACE, OWN_KIND, refusal(libc::EEXIST, "Exclusivity"));
@@ -468,5 +469,67 @@ mod tests {
             error.starts_with("change qdisc at eth0 root: ") && error.ends_with("is there"),
             "{error}"
         );
+    }
+
+    /// Below a class the kernel says ENOENT also where the class is missing.
+    #[test]
+    fn a_missing_module_is_told_from_a_missing_class() {
+        let below = Place { parent: 0x1_0002, ..PLACE };
+        let said = |verb, place, is_loaded| {
+            let error = std::io::Error::from_raw_os_error(libc::ENOENT);
+            let refusal = Refusal { error, explanation: Some("no such class".into()) };
+            refused(verb, place, OWN_KIND, refusal, is_loaded).to_string()
+        };
+        let missing = Error::NoModule.to_string();
+        assert_eq!(said(Verb::Add, PLACE, true), missing);
+        assert_eq!(said(Verb::Replace, below, false), missing);
+        assert_eq!(said(Verb::Add, below, true), "add simnel at eth0 parent 1:2: no such class");
+        assert_eq!(
+            said(Verb::Delete, below, false),
+            "del simnel at eth0 parent 1:2: no such class"
+        );
+    }
+
+    /// With a discipline that every kernel has.
+    #[test]
+    fn the_kernel_does_what_is_asked() {
+        crate::apart::apart("the_kernel_does_what_is_asked", || {
+            let kernel = Qdiscs::open().unwrap();
+            let place = Place { device: "lo", parent: ROOT, handle: 0x1_0000 };
+            let pfifo = |verb, limit: u32| {
+                let settings = limit.to_ne_bytes();
+                kernel.request(verb, place, "pfifo", Settings::Attributes(&settings))
+            };
+            let there = || {
+                let all = kernel.list().unwrap();
+                let found = all.into_iter().find(|one| one.device == "lo" && one.kind == "pfifo");
+                found.map(|one| (one.parent, one.handle, one.options))
+            };
+            let with = |limit: u32| Some((ROOT, 0x1_0000, limit.to_ne_bytes().to_vec()));
+            assert_eq!(there(), None);
+            pfifo(Verb::Add, 7).unwrap();
+            assert_eq!(there(), with(7));
+            let error = pfifo(Verb::Add, 8).unwrap_err().to_string();
+            assert!(error.starts_with("add pfifo at lo root: "), "{error}");
+            assert!(error.ends_with(": `replace` puts it in place of what is there"), "{error}");
+            pfifo(Verb::Change, 9).unwrap();
+            assert_eq!(there(), with(9));
+            pfifo(Verb::Replace, 10).unwrap();
+            assert_eq!(there(), with(10));
+            let elsewhere = Place { device: "no-such-device", ..place };
+            let error = kernel.request(Verb::Delete, elsewhere, "", Settings::None).unwrap_err();
+            assert!(matches!(error, Error::NoInterface(_)), "{error}");
+            // The same by what other requests are sent with.
+            let index = sys::interface("lo", Query::Index).unwrap();
+            kernel.ask(&message(Verb::Delete, index, place, "", Settings::None)).unwrap();
+            assert_eq!(there(), None);
+            assert!(kernel.ask(&message(Verb::Delete, index, place, "", Settings::None)).is_err());
+            let mut question = Writer::default();
+            question.begin_with(libc::RTM_GETQDISC.into(), libc::NLM_F_DUMP, 1, &[0; FIXED]);
+            question.finish();
+            let mut answers = 0;
+            kernel.dump(&question, |_| answers += 1).unwrap();
+            assert!(answers > 0, "loopback has one of the kernel's own");
+        });
     }
 }

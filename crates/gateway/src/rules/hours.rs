@@ -155,4 +155,18 @@ mod tests {
             day("mo").is_err() && day("monday").is_ok_and(|day| day == 1) && day("tägl").is_err()
         );
     }
+
+    /// `date` knows the local clock as well. The minute may turn in between.
+    #[test]
+    fn now_is_what_the_local_clock_says() {
+        let said = || {
+            let output = std::process::Command::new("date").arg("+%w %H %M").output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let numbers: Vec<u16> =
+                text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+            Moment { day: numbers[0] as u8, minute: 60 * numbers[1] + numbers[2] }
+        };
+        let (before, now, after) = (said(), Moment::now(), said());
+        assert!([before, after].contains(&now), "{before:?} {now:?} {after:?}");
+    }
 }

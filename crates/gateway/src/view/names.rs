@@ -264,4 +264,16 @@ mod tests {
         hosts("10.0.0.1 a\u{1b}[31m\n10.0.0.2 \u{202e}b\n", &mut names);
         assert_eq!(names, Names::none());
     }
+
+    /// Files are read again after half a minute.
+    #[test]
+    fn names_of_files_stay_until_they_are_read_again() {
+        let address = [192, 0, 2, 77].into();
+        let mut files = Names::none();
+        files.insert(address, "laptop");
+        let mut naming = Naming { files, read: sys::now(), asker: None };
+        assert_eq!(naming.names().of(address).as_deref(), Some("laptop"));
+        naming.read = sys::now() - READ_AGAIN;
+        assert_eq!(naming.names().of(address), None, "no file of this machine has it");
+    }
 }

@@ -199,6 +199,13 @@ fn words_say_how_much_of_the_limit_is_used() {
     assert_eq!(unseen(1_250), "the upload carries 10.0 kbit/s");
 }
 
+#[test]
+fn where_nothing_runs_there_is_nothing_to_look_at() {
+    let directory = tempfile::tempdir().unwrap();
+    let look = Look::take(directory.path(), "no-such-device");
+    assert!(matches!(look, Err(Error::NotUp { .. })));
+}
+
 /// The host with most traffic, whichever has most flows.
 #[test]
 fn the_busiest_host_is_named() {

@@ -367,4 +367,6 @@ fn counter(element: &[u8]) -> Option<Counted> {
 }
 
 #[cfg(test)]
+mod in_kernel;
+#[cfg(test)]
 mod tests;
