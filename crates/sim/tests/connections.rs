@@ -179,3 +179,20 @@ fn a_capture_is_in_order_of_time() {
     assert!(Direction::BOTH.map(of).iter().all(|count| *count > 200));
     assert!(frames.windows(2).all(|pair| pair[0].1 <= pair[1].1));
 }
+
+/// A sensor whose connection was given up goes on in vain, though another one uses its sockets.
+#[test]
+fn who_is_given_up_writes_into_no_other_connection() {
+    let messages = |size, start| Traffic {
+        start: Span::from_secs(start),
+        ..traffic(Kind::Messages { size, interval: Span::from_secs(1) }, Direction::Up)
+    };
+    let mut setup = whole("pfifo", 10_000_000, vec![messages(1_000, 0), messages(10, 2_000)]);
+    setup.duration = Span::from_secs(2_100);
+    let step = |secs: u64, rate| Step { at: at(1_000 * secs), rate: Rate(rate) };
+    setup.lines[0].steps = vec![step(10, 0), step(1_900, 1_000_000)];
+    let flows = run(&setup, 1).flows;
+    // Fifteen repetitions take a quarter of an hour (tcp(7), `tcp_retries2`).
+    assert_eq!(flows[0].delivered, [10_000, 0]);
+    assert_eq!(flows[1].delivered, [1_000, 0]);
+}

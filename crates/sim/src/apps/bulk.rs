@@ -13,30 +13,22 @@ pub(crate) struct Bulk {
     context: Context,
     size: Option<u64>,
     reading: Option<Reading>,
-    state: State,
+    connection: Option<Connection>,
     /// When the receiver reads next; `Time::MAX`: not at times of its own.
     reads: Time,
 }
 
-/// Where a transfer stands. The number of a connection that is over may be another one's.
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Fresh,
-    Open(Connection),
-    Over,
-}
-
 impl Bulk {
     pub fn new(size: Option<u64>, reading: Option<Reading>, context: Context) -> Bulk {
-        Bulk { context, size, reading, state: State::Fresh, reads: Time::MAX }
+        Bulk { context, size, reading, connection: None, reads: Time::MAX }
     }
 
     /// The first call opens the connection, later ones read, and one ends the transfer.
     pub fn on_timer(&mut self, network: &mut Network, now: Time) {
-        match self.state {
-            State::Fresh => self.open(network, now),
-            State::Open(connection) if now >= self.reads => self.read(connection, network, now),
-            State::Open(connection) => {
+        match self.connection {
+            None => self.open(network, now),
+            Some(connection) if now >= self.reads => self.read(connection, network, now),
+            Some(connection) => {
                 let endless = self.size.is_none();
                 network.with_endpoint(connection, Side::Client, now, |endpoint| {
                     if endless {
@@ -47,13 +39,12 @@ impl Bulk {
                     }
                 });
             }
-            State::Over => {}
         }
     }
 
     fn open(&mut self, network: &mut Network, now: Time) {
         let connection = network.open(&self.context.opening, now);
-        self.state = State::Open(connection);
+        self.connection = Some(connection);
         if self.reading.is_some() {
             let slow = |endpoint: &mut simnel_tcp::Endpoint| endpoint.set_auto_read(false);
             network.with_endpoint(connection, Side::Server, now, slow);
@@ -73,8 +64,10 @@ impl Bulk {
 
     fn read(&mut self, connection: Connection, network: &mut Network, now: Time) {
         if let Some(Reading { portion, .. }) = self.reading {
-            network.with_endpoint(connection, Side::Server, now, |end| end.read(portion, now));
-            self.read_later(network, now);
+            let read = |end: &mut simnel_tcp::Endpoint| end.read(portion, now);
+            if network.with_endpoint(connection, Side::Server, now, read).is_some() {
+                self.read_later(network, now);
+            }
         }
     }
 
@@ -94,8 +87,6 @@ impl Bulk {
             let flow = &mut network.flows[self.context.opening.flow as usize];
             flow.finished = flow.finished.or(Some(now));
         }
-        if network.follow(connection, side, &events, now) {
-            self.state = State::Over;
-        }
+        network.follow(connection, side, &events, now);
     }
 }

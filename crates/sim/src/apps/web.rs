@@ -48,8 +48,8 @@ enum Step {
 pub(crate) struct Web {
     context: Context,
     params: Params,
-    visits: BTreeMap<u32, Visit>,
-    agenda: BTreeSet<(Time, u32, Step)>,
+    visits: BTreeMap<Connection, Visit>,
+    agenda: BTreeSet<(Time, Connection, Step)>,
     next_connection: Time,
     connections: u64,
     pages: u64,
@@ -71,14 +71,14 @@ impl Web {
     }
 
     pub fn on_timer(&mut self, network: &mut Network, now: Time) {
-        while let Some((at, number, step)) = self.agenda.first().copied() {
+        while let Some((at, connection, step)) = self.agenda.first().copied() {
             if at > now {
                 break;
             }
             self.agenda.pop_first();
             match step {
-                Step::Answer => self.answer(Connection(number), network, now),
-                Step::Ask => self.ask(Connection(number), true, network, now),
+                Step::Answer => self.answer(connection, network, now),
+                Step::Ask => self.ask(connection, true, network, now),
             }
         }
         if now >= self.next_connection && now < self.context.stop {
@@ -114,7 +114,7 @@ impl Web {
             object_end: 0,
             answered: true,
         };
-        self.visits.insert(connection.0, visit);
+        self.visits.insert(connection, visit);
         self.ask(connection, true, network, now);
     }
 
@@ -123,7 +123,7 @@ impl Web {
         let random = &mut self.context.random;
         let size = between(random, self.params.request);
         let objects = if page { between(random, self.params.objects) } else { 0 };
-        let Some(visit) = self.visits.get_mut(&connection.0) else { return };
+        let Some(visit) = self.visits.get_mut(&connection) else { return };
         if page {
             visit.page_began = now;
             visit.objects = objects;
@@ -143,14 +143,14 @@ impl Web {
             log_normal(random, median, self.params.object_spread_milli)
         };
         let size = size.clamp(1, MAX_OBJECT);
-        let Some(visit) = self.visits.get_mut(&connection.0) else { return };
+        let Some(visit) = self.visits.get_mut(&connection) else { return };
         visit.object_end += size;
         network.with_endpoint(connection, Side::Server, now, |endpoint| endpoint.write(size));
     }
 
     fn received(&mut self, connection: Connection, side: Side, network: &mut Network, now: Time) {
         let bytes = network.received(connection, side);
-        let Some(visit) = self.visits.get_mut(&connection.0) else { return };
+        let Some(visit) = self.visits.get_mut(&connection) else { return };
         match side {
             Side::Server if !visit.answered && bytes >= visit.request_end => {
                 visit.answered = true;
@@ -165,7 +165,7 @@ impl Web {
     }
 
     fn object_is_whole(&mut self, connection: Connection, network: &mut Network, now: Time) {
-        let Some(visit) = self.visits.get_mut(&connection.0) else { return };
+        let Some(visit) = self.visits.get_mut(&connection) else { return };
         // Nothing is expected until the next answer.
         if visit.objects == 0 {
             return;
@@ -189,13 +189,13 @@ impl Web {
     }
 
     fn plan(&mut self, at: Time, connection: Connection, step: Step, network: &mut Network) {
-        self.agenda.insert((at, connection.0, step));
+        self.agenda.insert((at, connection, step));
         network.wake(self.context.opening.app, at);
     }
 
     fn forget(&mut self, connection: Connection) {
-        self.visits.remove(&connection.0);
-        self.agenda.retain(|(_, number, _)| *number != connection.0);
+        self.visits.remove(&connection);
+        self.agenda.retain(|(_, other, _)| *other != connection);
     }
 
     pub fn outcome(self) -> Outcome {

@@ -61,7 +61,7 @@ impl Network {
 
     /// Ports, ways and a place for a new pair of sockets.
     fn pair(&mut self, opening: &Opening, protocol: u8) -> Connection {
-        let connection = Connection(self.free.pop().unwrap_or_else(|| {
+        let number = self.free.pop().unwrap_or_else(|| {
             let index = self.shared.len() as u32;
             self.shared.push(Shared::CLOSED);
             for _ in [Side::Client, Side::Server] {
@@ -69,12 +69,13 @@ impl Network {
                 self.seats.push(Seat::EMPTY);
             }
             index
-        }));
+        });
+        let connection = self.connection(number);
         let (client, server) = opening.hosts;
         let port = &mut self.attachments[client].next_port;
         let client_port = *port;
         *port = port.checked_add(1).unwrap_or(EPHEMERAL);
-        self.shared[connection.0 as usize] = Shared {
+        self.shared[number as usize] = Shared {
             app: opening.app,
             flow: opening.flow,
             open: true,
@@ -147,8 +148,10 @@ impl Network {
         now: Time,
         act: impl FnOnce(&mut Endpoint) -> T,
     ) -> Option<T> {
-        let socket = connection.socket(side);
-        let seat = &mut self.seats[socket as usize];
+        if !self.stands(connection) {
+            return None;
+        }
+        let seat = &mut self.seats[connection.socket(side) as usize];
         let result = act(seat.endpoint.as_mut()?);
         self.ways.attend(seat, &Now::new(now));
         Some(result)
@@ -156,16 +159,30 @@ impl Network {
 
     /// Payload bytes that `side` has received in order.
     pub fn received(&self, connection: Connection, side: Side) -> u64 {
-        let endpoint = &self.seats[connection.socket(side) as usize].endpoint;
-        endpoint.as_ref().map_or(0, Endpoint::received)
+        self.endpoint(connection, side).map_or(0, Endpoint::received)
+    }
+
+    /// The connection that has this number now, or will have it next.
+    pub(super) fn connection(&self, number: u32) -> Connection {
+        Connection { number, generation: self.seats[2 * number as usize].tag.generation }
+    }
+
+    /// True if it is not over.
+    fn stands(&self, connection: Connection) -> bool {
+        connection == self.connection(connection.number)
+    }
+
+    fn endpoint(&self, connection: Connection, side: Side) -> Option<&Endpoint> {
+        let stands = self.stands(connection);
+        self.seats[connection.socket(side) as usize].endpoint.as_ref().filter(|_| stands)
     }
 
     /// Forgets a connection; what is still under way counts as late. Its sockets may be used again.
     pub fn release(&mut self, connection: Connection) {
-        let index = connection.0 as usize;
-        if !self.shared[index].open {
+        if !self.stands(connection) {
             return;
         }
+        let index = connection.number as usize;
         self.account(connection);
         self.remember(connection);
         self.shared[index].open = false;
@@ -178,7 +195,7 @@ impl Network {
             }
             self.seats[socket].tag.generation = seat.tag.generation.wrapping_add(1);
         }
-        self.free.push(connection.0);
+        self.free.push(connection.number);
     }
 
     /// Both ends of an open connection tell their hosts what they have found of the path.
@@ -194,8 +211,8 @@ impl Network {
 
     /// The hosts' memory once the connections that are still open have ended, too.
     pub fn memories(&mut self) -> Option<Memory> {
-        for connection in (0..).zip(self.shared.clone()).filter(|(_, shared)| shared.open) {
-            self.remember(Connection(connection.0));
+        for (number, _) in (0..).zip(self.shared.clone()).filter(|(_, shared)| shared.open) {
+            self.remember(self.connection(number));
         }
         self.memory.take()
     }
@@ -228,8 +245,7 @@ impl Network {
     /// Releases a connection both of whose ends are done.
     fn release_if_over(&mut self, connection: Connection) -> bool {
         let over = [Side::Client, Side::Server].iter().all(|side| {
-            let endpoint = &self.seats[connection.socket(*side) as usize].endpoint;
-            let state = endpoint.as_ref().map_or(State::Closed, Endpoint::state);
+            let state = self.endpoint(connection, *side).map_or(State::Closed, Endpoint::state);
             matches!(state, State::Finished | State::Closed)
         });
         if over {

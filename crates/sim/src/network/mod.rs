@@ -52,9 +52,13 @@ const NEAR_SEATS: usize = 512;
 /// Packets between the one that arrives and the one whose endpoint is fetched meanwhile.
 const AHEAD: usize = 2;
 
-/// A connection, or a pair of datagram sockets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Connection(pub u32);
+/// A connection, or a pair of datagram sockets. When it is over its number may be used again, with
+/// another generation: whatever is done to one that is over does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Connection {
+    number: u32,
+    generation: u16,
+}
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +72,7 @@ pub(crate) enum Side {
 impl Connection {
     #[inline(always)]
     pub fn socket(self, side: Side) -> u32 {
-        self.0 * 2 + side as u32
+        self.number * 2 + side as u32
     }
 }
 
@@ -325,8 +329,8 @@ impl Network {
 
     /// Puts all payload that was delivered so far on the flows' accounts.
     pub fn account_all(&mut self) {
-        for connection in 0..self.shared.len() as u32 {
-            self.account(Connection(connection));
+        for number in 0..self.shared.len() as u32 {
+            self.account(self.connection(number));
         }
     }
 
@@ -364,7 +368,7 @@ impl Network {
     }
 
     fn account(&mut self, connection: Connection) {
-        let shared = &mut self.shared[connection.0 as usize];
+        let shared = &mut self.shared[connection.number as usize];
         if !shared.open {
             return;
         }
@@ -409,9 +413,9 @@ impl Network {
             Payload::Datagram(datagram) => {
                 let datagram = *datagram;
                 self.ways.pool.delivered(handle);
-                let connection = Connection(socket / 2);
+                let connection = self.connection(socket / 2);
                 let side = if socket & 1 == 0 { Side::Client } else { Side::Server };
-                let app = self.shared[connection.0 as usize].app;
+                let app = self.shared[connection.number as usize].app;
                 self.notices.push_back((app, Notice::Datagram(connection, side, datagram)));
             }
         }
@@ -429,8 +433,9 @@ impl Network {
         }
         if events != simnel_tcp::Events::default() {
             let side = if socket & 1 == 0 { Side::Client } else { Side::Server };
-            let app = self.shared[(socket / 2) as usize].app;
-            self.notices.push_back((app, Notice::Tcp(Connection(socket / 2), side, events)));
+            let connection = self.connection(socket / 2);
+            let app = self.shared[connection.number as usize].app;
+            self.notices.push_back((app, Notice::Tcp(connection, side, events)));
         }
     }
 }
