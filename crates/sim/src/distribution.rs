@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(spread.quantile(1000), spread.greatest());
         // Of those that are not above a value of the cumulative distribution, there are so many.
         let mut uneven = Distribution::default();
-        let values = [1, 600, 700, 1_000, 90_000, 90_001, 5_000_000, 5_010_000, 3_000_000_000];
+        let values = [1, 600, 700, 1_024, 90_000, 90_001, 5_000_000, 5_010_000, 3_000_000_000];
         values.iter().for_each(|nanos| uneven.record(Span(*nanos)));
         let cumulative = uneven.cumulative();
         for (value, count) in &cumulative {

@@ -5,7 +5,7 @@ mod support;
 use simnel_core::{Rate, Span, Time};
 use simnel_sim::apps::dash::{Chunk, Playback};
 use simnel_sim::schedule::Step;
-use simnel_sim::setup::{dash, web, Loss};
+use simnel_sim::setup::{dash, web, Loss, Reading};
 use simnel_sim::{Direction, Kind, Outcome, Run, Setup, Traffic};
 use support::{bulk, cbr, kind_rr, outcome, ping, run, setup, traffic, whole};
 
@@ -20,6 +20,21 @@ fn a_transfer_stops_when_it_shall() {
         assert!(flow.series[1] > 1_000_000, "{:?}", flow.series);
         assert!(flow.series[4..].iter().all(|bytes| *bytes == 0), "{:?}", flow.series);
     }
+}
+
+/// The receiver's connection stands when the third segment of the handshake has come, after 75 ms;
+/// an interval later it reads for the first time.
+#[test]
+fn a_slow_reader_begins_when_its_connection_stands() {
+    let mut slow = bulk(None);
+    slow.reading = Some(Reading { portion: 1_000, interval: Span::from_millis(100) });
+    let delivered = |millis| {
+        let setup = whole("pfifo", 100_000_000, vec![slow.clone()]);
+        let mut run = Run::new(&setup, 1).expect("a good set-up");
+        run.advance(Time::ZERO + Span::from_millis(millis));
+        run.results().flows[0].delivered[0]
+    };
+    assert_eq!([174, 176, 274, 276].map(delivered), [0, 1_000, 1_000, 2_000]);
 }
 
 #[test]

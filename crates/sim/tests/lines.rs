@@ -2,20 +2,29 @@
 
 mod support;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::qdisc::{
     self, Backlog, Config, ConfigError, Device, DropReason, Managed, PacketOwner, Qdisc, Snapshot,
 };
+use simnel_core::wire::{Classifier, LinkLayer};
 use simnel_core::{Packet, Rate, Span, Time};
 use simnel_sim::schedule::Trace;
 use simnel_sim::setup::Shaper;
-use simnel_sim::{Direction, Outcome, Run, Setup};
-use support::{bulk, cbr, outcome, ping, run, setup, traffic, whole};
+use simnel_sim::{Direction, Kind, Outcome, Run, Setup, Traffic};
+use support::{bulk, cbr, outcome, ping, run, setup, traffic, whole, Frames};
 
 /// A FIFO that gives a packet at every second call, as one that has worked enough for one call.
 struct Hesitant {
     fifo: Box<dyn Managed + Send>,
     hesitates: bool,
+    /// Those that it gave.
+    given: Given,
 }
+
+type Given = Arc<Mutex<Vec<Packet>>>;
 
 impl Qdisc for Hesitant {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
@@ -27,7 +36,9 @@ impl Qdisc for Hesitant {
         if self.hesitates {
             return None;
         }
-        self.fifo.dequeue(now, owner)
+        let packet = self.fifo.dequeue(now, owner);
+        self.given.lock().unwrap().extend(packet.as_deref().copied());
+        packet
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -61,21 +72,24 @@ impl Managed for Hesitant {
     }
 }
 
-/// The first flow's outcome where a FIFO hesitates before the upward line.
-fn hesitating(setup: &Setup) -> Outcome {
+/// A run in which a FIFO hesitates before the upward line, and what it gives.
+fn hesitating(setup: &Setup) -> (Run, Given) {
     let mut run = Run::new(setup, 1).expect("a good set-up");
     let fifo = qdisc::build(&setup.lines[0].qdisc, &Device::default()).expect("a FIFO");
-    run.host(Direction::Up, Box::new(Hesitant { fifo, hesitates: false }));
+    let given = Given::default();
+    run.host(Direction::Up, Box::new(Hesitant { fifo, hesitates: false, given: given.clone() }));
+    (run, given)
+}
+
+fn first_outcome(run: Run) -> Outcome {
     run.finish().flows.swap_remove(0).outcome
 }
 
 /// A discipline that gave nothing, and may now, is asked again when time has passed, a nanosecond.
 #[test]
 fn who_hesitates_is_asked_again() {
-    let Outcome::Ping { added_there, .. } = hesitating(&whole("pfifo", 1_000_000, vec![ping()]))
-    else {
-        panic!()
-    };
+    let (run, _) = hesitating(&whole("pfifo", 1_000_000, vec![ping()]));
+    let Outcome::Ping { added_there, .. } = first_outcome(run) else { panic!() };
     let expected = Some(Span(848_001));
     assert_eq!((added_there.least(), added_there.greatest()), (expected, expected));
 }
@@ -89,12 +103,39 @@ fn an_opportunity_is_used_up_by_who_hesitates() {
     flood.stop = Some(Span::from_millis(3));
     let mut setup = whole("pfifo limit 100", 1_000_000, vec![flood]);
     setup.lines[0].shaper = Shaper::Trace(Trace::parse("10\n").expect("a trace"));
-    let Outcome::Datagrams { received, added_delay, .. } = hesitating(&setup) else { panic!() };
+    let (run, _) = hesitating(&setup);
+    let Outcome::Datagrams { received, added_delay, .. } = first_outcome(run) else { panic!() };
     assert_eq!(received, 30);
     // The last three came after 2.7 ms.
     let greatest = added_delay.greatest().expect("packets");
     assert!(greatest >= Span::from_micros(97_300), "{greatest:?}");
     assert!(greatest < Span::from_micros(97_301), "{greatest:?}");
+}
+
+/// A discipline is told of a packet what a classifier finds in its frame, under another key.
+#[test]
+fn descriptors_are_those_of_the_frames() {
+    let of = |kind| Traffic { dscp: 46, ..traffic(kind, Direction::Up) };
+    let echo = Kind::Ping { size: 64, interval: Span::from_millis(30), icmp: true };
+    let streams = vec![ping(), of(echo), bulk(Some(100_000)), of(bulk(Some(50_000)).kind)];
+    let (mut run, given) = hesitating(&whole("pfifo", 1_000_000, streams));
+    let frames = Frames::default();
+    run.capture(Box::new(frames.clone()));
+    drop(run.finish());
+    let classifier = Classifier::new(FlowHasher::new(HashKey::new(1, 2), 128));
+    let (mut flows, given) = (BTreeMap::new(), given.lock().unwrap());
+    let mut frames = frames.take();
+    frames.retain(|(direction, ..)| *direction == Direction::Up);
+    assert!(frames.len() == given.len() && frames.len() > 500);
+    for (packet, (.., frame)) in given.iter().zip(&frames) {
+        let len = frame.len() as u32;
+        let found = classifier.classify(LinkLayer::Ethernet, frame, len, packet.handle);
+        assert_eq!((packet.len, packet.tos, packet.flags), (len, found.tos, found.flags));
+        let hosts = (packet.src_host, packet.dst_host, found.src_host, found.dst_host);
+        assert_eq!(*flows.entry(packet.flow).or_insert((found.flow, hosts)), (found.flow, hosts));
+    }
+    let (theirs, hosts): (BTreeSet<_>, BTreeSet<_>) = flows.values().copied().unzip();
+    assert_eq!((flows.len(), theirs.len(), hosts.len()), (4, 4, 1));
 }
 
 #[test]
@@ -115,9 +156,7 @@ fn a_change_of_settings_hastens_nothing() {
     let mut run = Run::new(&setup, 1).expect("a good set-up");
     run.advance(Time::ZERO + Span::from_millis(30));
     run.configure(Direction::Down, &setup.lines[1].qdisc).expect("the same settings");
-    let Outcome::Datagrams { added_delay, .. } = run.finish().flows.swap_remove(0).outcome else {
-        panic!()
-    };
+    let Outcome::Datagrams { added_delay, .. } = first_outcome(run) else { panic!() };
     assert_eq!(added_delay.least(), Some(Span::from_millis(10)));
 }
 

@@ -1,7 +1,7 @@
 //! Waiting packets by place and flow: looks at the network that change nothing.
 //!
-//! No discipline says which packets it has. But what is under way and in no pipe, on no wire and
-//! not about to arrive, waits in one: so that nothing needs to be counted while nobody looks.
+//! No discipline says which packets it has. But what is under way, in no pipe and on no wire, waits
+//! in one: so that nothing needs to be counted while nobody looks.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ impl Network {
         let mut waits = self.ways.pool.used();
         let piped = self.ways.pipes.iter().flat_map(|pipe| pipe.handles());
         let sending = self.ways.lines.iter().filter_map(|line| line.on_the_wire());
-        for handle in piped.chain(sending).chain(self.ways.arrived.iter().copied()) {
+        for handle in piped.chain(sending) {
             waits[handle as usize] = false;
         }
         (0..).zip(waits).filter_map(|(handle, waits)| waits.then_some(handle))

@@ -255,7 +255,7 @@ impl Ways {
         }
     }
 
-    /// Packets in pipes, disciplines and on wires.
+    /// Packets in pipes, disciplines and on wires: all that there are between two events.
     pub fn under_way(&self) -> usize {
         let pipes: usize = self.pipes.iter().map(Pipe::len).sum();
         let lines: usize = self
@@ -263,6 +263,6 @@ impl Ways {
             .iter()
             .map(|line| line.qdisc.backlog().packets as usize + line.on_the_wire().iter().count())
             .sum();
-        pipes + lines + self.arrived.len()
+        pipes + lines
     }
 }

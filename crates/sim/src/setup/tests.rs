@@ -204,6 +204,11 @@ fn browsing_has_bounds() {
     }
 }
 
+fn five(params: &mut dash::Params, prefill: Span) {
+    (params.chunk, params.buffer) = (Span::from_secs(2), Span::from_secs(5));
+    params.prefill = prefill;
+}
+
 #[test]
 fn video_has_bounds() {
     let video = |change: fn(&mut dash::Params)| {
@@ -232,6 +237,8 @@ fn video_has_bounds() {
         ),
         (|p| p.buffer = Span::from_secs(3_600), |p| p.buffer = Span::from_secs(3_601)),
         (|p| p.prefill = p.buffer, |p| p.prefill = p.buffer + Span(1)),
+        // Two chunks of two seconds are all that a buffer of five is filled with.
+        (|p| five(p, Span::from_secs(4)), |p| five(p, Span::from_secs(4) + Span(1))),
         (|p| p.safety_milli = 1, |p| p.safety_milli = 0),
         (|p| p.safety_milli = 1_000, |p| p.safety_milli = 1_001),
     ] {

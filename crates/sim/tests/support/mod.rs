@@ -83,12 +83,17 @@ impl Capture for Frames {
     }
 }
 
+impl Frames {
+    pub fn take(&self) -> Vec<Frame> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
 /// All frames of a run.
 pub fn frames(setup: &Setup) -> Vec<Frame> {
     let mut run = Run::new(setup, 1).expect("a good set-up");
     let frames = Frames::default();
     run.capture(Box::new(frames.clone()));
     drop(run.finish());
-    let mut taken = frames.0.lock().unwrap();
-    std::mem::take(&mut *taken)
+    frames.take()
 }
