@@ -357,6 +357,9 @@ mod tests {
         assert_eq!(bits(&[("immediate", &immediate(0x5)), ("meta", &store)]), 5);
         let changed = bitwise(!0xff00, 0x300);
         assert_eq!(bits(&[("meta", &load), ("bitwise", &changed), ("meta", &store)]), 0xff00);
+        let again = [("bitwise", &changed as &dyn Fn(&mut Writer)), ("bitwise", &changed)];
+        let twice = [&[("meta", &load as &dyn Fn(&mut Writer))][..], &again, &[("meta", &store)]];
+        assert_eq!(bits(&twice.concat()), 0xff00);
         let set = bitwise(u32::MAX, 0x30);
         assert_eq!(bits(&[("meta", &load), ("bitwise", &set), ("meta", &store)]), 0x30);
         // Of another thing, the bits that are let through; a whole one may have any.

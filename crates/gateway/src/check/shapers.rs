@@ -341,4 +341,25 @@ mod tests {
             assert!(warnings.len() == 1 && warnings[0].contains("`lo` is shaped already"));
         });
     }
+
+    #[test]
+    fn a_daemon_whose_interface_has_another_name_now_is_found() {
+        use std::io::{BufRead, BufReader, Write};
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("ppp0.sock");
+        let listener = std::os::unix::net::UnixListener::bind(place).unwrap();
+        std::thread::spawn(move || loop {
+            let (stream, _) = listener.accept().unwrap();
+            BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+            let trouble = Some(Change::Renamed("wan".into()));
+            let reply = Reply { ok: true, trouble, ..Reply::default() };
+            let line = serde_json::to_string(&reply).unwrap() + "\n";
+            (&stream).write_all(line.as_bytes()).unwrap();
+        });
+        let told = running("wan", directory.path());
+        assert_eq!(told.level, Level::Warning);
+        assert!(told.what.contains("shaped `ppp0`, as `wan` was called"), "{told:?}");
+        assert!(told.fix.contains("`simnel down ppp0`"), "{told:?}");
+        assert_eq!(running("lan", directory.path()).level, Level::Ok);
+    }
 }

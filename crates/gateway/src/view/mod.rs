@@ -91,11 +91,16 @@ impl Look {
                 }
                 match all.is_empty() {
                     true => Err(not_up),
-                    false => Ok(Look { at_ns, kernel: all, ..Look::default() }),
+                    false => Ok(Look::in_kernel(at_ns, all)),
                 }
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// A look at what the kernel shapes, without a daemon.
+    fn in_kernel(at_ns: u64, kernel: Vec<KernelEntry>) -> Look {
+        Look { at_ns, kernel, ..Look::default() }
     }
 }
 

@@ -160,8 +160,7 @@ fn the_kernels_lines_have_counters_only() {
     };
     let mut viewer = Viewer::new();
     for n in 1..=2 {
-        let kernel = vec![kernel(n * 625_000)];
-        let look = Look { at_ns: n * SECOND_NS, kernel, ..Look::default() };
+        let look = Look::in_kernel(n * SECOND_NS, vec![kernel(n * 625_000)]);
         let view = viewer.see(look, &Names::none());
         let line = &view.lines[0];
         assert_eq!((line.in_kernel, line.delay, line.marks), (true, None, None));
