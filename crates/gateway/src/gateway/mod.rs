@@ -301,7 +301,7 @@ impl Gateway {
             ports.attach()?;
             ours = ports.ours(self.lanes.iter().map(|lane| lane.direction));
         }
-        self.table = Some(Table::create(Wanted {
+        let wanted = Wanted {
             family: self.family()?,
             interface: self.settings.interface.clone(),
             download: queue(Direction::Download),
@@ -310,8 +310,9 @@ impl Gateway {
             bits: self.marks.bits,
             own: self.watch.own.clone(),
             rules: self.ruling(plans),
-        })?);
-        self.keep_names()
+        };
+        self.table = Some(Table::create(wanted, &self.known())?);
+        Ok(())
     }
 
     /// Where the packets of a direction's lanes come from.

@@ -7,7 +7,7 @@ use super::{Gateway, Settings, QUEUE_NUMBERS};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::marks;
-use crate::names::{self, Names};
+use crate::names::{self, Known, Names};
 use crate::nft::{self, Family, Ruling};
 use crate::rules::{self, HostName, Moment, Plan, Rule, RuleEntry};
 use crate::sys;
@@ -90,7 +90,7 @@ impl Gateway {
     /// Puts `plans` into the table.
     pub(super) fn lay(&mut self, plans: [Plan; 2]) -> Result<(), Error> {
         let ruling = self.ruling(plans);
-        let known = self.names.as_ref().map(|names| names.all(sys::now())).unwrap_or_default();
+        let known = self.known();
         match &mut self.table {
             Some(table) => table.set_rules(ruling, &known),
             None => Ok(()),
@@ -149,12 +149,9 @@ impl Gateway {
         Ok(())
     }
 
-    /// Fills sets of host names with what is known of them.
-    pub(super) fn keep_names(&self) -> Result<(), Error> {
-        match (&self.table, &self.names) {
-            (Some(table), Some(names)) => table.keep(&names.all(sys::now())),
-            _ => Ok(()),
-        }
+    /// Addresses of host names that are known, where rules have such.
+    pub(super) fn known(&self) -> Vec<Known> {
+        self.names.as_ref().map(|names| names.all(sys::now())).unwrap_or_default()
     }
 
     /// Learns addresses of host names from answers that have passed.

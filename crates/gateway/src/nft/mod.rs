@@ -31,6 +31,7 @@
 
 mod batch;
 mod chains;
+mod judge;
 mod lists;
 mod others;
 
@@ -41,13 +42,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::autorate::Own;
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::names::{self, Known};
+use crate::names::Known;
 use crate::netlink::Socket;
 use crate::rules::cgroup::Found;
 use crate::rules::{Counted, HostName, Mac, Plan};
 
 use batch::{Batch, TABLE_SEQUENCE};
 pub(crate) use batch::{Family, Queues};
+pub(crate) use judge::{judge_cgroups, judge_logging, judge_queueing, Queueing};
 use lists::Lists;
 pub(crate) use others::{in_others, Other};
 
@@ -143,6 +145,41 @@ impl Wanted {
         both.filter_map(|((queue, place), plan)| Some((queue?, place, plan)))
     }
 
+    /// Makes the chains of queues, and of ways that are ours.
+    fn chains(&self, batch: &mut Batch<'_>) {
+        if !self.ours.is_empty() {
+            batch.chain(PASS_CHAIN, libc::NF_INET_FORWARD, 0);
+        }
+        for (_, place, _) in self.directions() {
+            batch.chain(place.queue_chain, place.hook, place.priority);
+            batch.chain(place.act_chain, place.hook, place.priority + 1);
+        }
+    }
+
+    /// Empties all chains that may hold rules.
+    fn empty(&self, batch: &mut Batch<'_>) {
+        if !self.ours.is_empty() {
+            batch.flush_chain(PASS_CHAIN);
+        }
+        for (_, place, plan) in self.directions() {
+            batch.flush_chain(place.queue_chain);
+            batch.flush_chain(place.act_chain);
+            if *plan != Plan::default() {
+                batch.flush_chain(place.rule_chain);
+            }
+        }
+        if !self.macs().is_empty() {
+            batch.flush_chain(LEARN_CHAIN);
+        }
+        if self.knows_own() {
+            batch.flush_chain(SEND_CHAIN);
+        }
+        if self.rules.names.is_some() {
+            batch.flush_chain(ASK_CHAIN);
+            batch.flush_chain(ANSWER_CHAIN);
+        }
+    }
+
     /// Lists of hardware addresses whose hosts' addresses rules need.
     fn macs(&self) -> Vec<Vec<Mac>> {
         distinct(self.rules.plans.iter().flat_map(Plan::macs))
@@ -194,35 +231,28 @@ pub fn table_name(interface: &str) -> String {
 }
 
 impl Table {
-    /// Creates the table in one transaction; from then on packets are queued.
-    pub(crate) fn create(wanted: Wanted) -> Result<Table, Error> {
+    /// Creates the table; from then on packets are queued. What rules look at is there before them,
+    /// with all that is `known` of host names.
+    pub(crate) fn create(wanted: Wanted, known: &[Known]) -> Result<Table, Error> {
         let whole = Kernel { queue_expression: true, security_paths: true };
-        Table::create_on(whole, wanted)
+        Table::create_on(whole, wanted, known)
     }
 
-    fn create_on(mut kernel: Kernel, wanted: Wanted) -> Result<Table, Error> {
+    fn create_on(mut kernel: Kernel, wanted: Wanted, known: &[Known]) -> Result<Table, Error> {
         let socket = Socket::open().map_err(kernel_lacks)?;
         let name = table_name(&wanted.interface);
-        let attempt = |kernel: Kernel| {
-            let mut rules = Batch::new(wanted.family, &name);
-            fill(&mut rules, &wanted, kernel);
-            let mut batch = Batch::new(wanted.family, &name);
-            batch.table();
-            batch.make_lists(&rules.lists);
-            batch.lists = rules.lists;
-            for (_, place, _) in wanted.directions() {
-                batch.chain(place.queue_chain, place.hook, place.priority);
-                batch.chain(place.act_chain, place.hook, place.priority + 1);
-            }
-            if !wanted.ours.is_empty() {
-                batch.chain(PASS_CHAIN, libc::NF_INET_FORWARD, 0);
-            }
-            fill(&mut batch, &wanted, kernel);
-            let lists = batch.lists.clone().removed();
-            batch.commit(&socket).map(|()| lists)
+        let explained = |(sequence, error): (u32, io::Error)| {
+            explain(sequence, error, wanted.family, &wanted.interface, &name)
         };
-        let result = loop {
-            let result = attempt(kernel);
+        let mut first = Batch::new(wanted.family, &name);
+        first.table();
+        first.commit(&socket).map_err(explained)?;
+
+        let needed = rules(&name, &wanted, kernel, Lists::default(), |_| ()).lists;
+        let lists = make(&socket, &name, &wanted, &needed, known)?;
+        loop {
+            let batch = rules(&name, &wanted, kernel, lists.clone(), |batch| wanted.chains(batch));
+            let result = batch.commit(&socket);
             match result.as_ref().map_err(|(_, e)| e.raw_os_error()) {
                 Err(Some(libc::ENOENT)) if kernel.queue_expression => {
                     kernel.queue_expression = false;
@@ -230,62 +260,32 @@ impl Table {
                 Err(Some(libc::EOPNOTSUPP)) if kernel.security_paths => {
                     kernel.security_paths = false;
                 }
-                _ => break result,
-            }
-        };
-        match result {
-            Ok(lists) => {
-                let kept = (!wanted.ours.is_empty()).then_some(PASS_CHAIN);
-                let queue_chains = wanted
-                    .directions()
-                    .map(|(_, place, _)| place.queue_chain)
-                    .chain(kept)
-                    .collect();
-                Ok(Table { socket, name, wanted, kernel, queue_chains, lists })
-            }
-            Err((sequence, error)) => {
-                Err(explain(sequence, error, wanted.family, &wanted.interface, &name))
+                _ => {
+                    // Behind the table's.
+                    let later = |(sequence, error)| (sequence + TABLE_SEQUENCE, error);
+                    result.map_err(later).map_err(explained)?;
+                    break;
+                }
             }
         }
+        let kept = (!wanted.ours.is_empty()).then_some(PASS_CHAIN);
+        let queue_chains =
+            wanted.directions().map(|(_, place, _)| place.queue_chain).chain(kept).collect();
+        Ok(Table { socket, name, wanted, kernel, queue_chains, lists })
     }
 
     /// Other rules in front of the queues, in one transaction: no packet sees half of it. What they
     /// look at is there before, with all that is `known` of host names.
-    pub(crate) fn set_rules(&mut self, rules: Ruling, known: &[Known]) -> Result<(), Error> {
-        let refused = |(_, error)| Error::system("setting the rules", error);
-        let wanted = Wanted { rules, ..self.wanted.clone() };
-        let name = self.name.clone();
-        let mut batch = Batch::new(self.wanted.family, &name);
-        batch.lists = self.lists.clone();
-        for (_, place, plan) in self.wanted.directions() {
-            batch.flush_chain(place.queue_chain);
-            batch.flush_chain(place.act_chain);
-            if *plan != Plan::default() {
-                batch.flush_chain(place.rule_chain);
-            }
-        }
-        if !self.wanted.macs().is_empty() {
-            batch.flush_chain(LEARN_CHAIN);
-        }
-        if self.wanted.knows_own() {
-            batch.flush_chain(SEND_CHAIN);
-        }
-        if self.wanted.rules.names.is_some() {
-            batch.flush_chain(ASK_CHAIN);
-            batch.flush_chain(ANSWER_CHAIN);
-        }
-        fill(&mut batch, &wanted, self.kernel);
-        let lists = batch.lists.clone();
-        batch.remove_lists(&lists);
-
-        let mut before = Batch::new(self.wanted.family, &name);
-        chains::host_sets(&mut before, &wanted.hosts());
-        before.make_lists(&lists);
-        before.commit(&self.socket).map_err(refused)?;
-        self.lists = lists.made();
-        self.keep_in(&wanted.hosts(), known)?;
-        batch.commit(&self.socket).map_err(refused)?;
-        (self.wanted, self.lists) = (wanted, lists.removed());
+    pub(crate) fn set_rules(&mut self, ruling: Ruling, known: &[Known]) -> Result<(), Error> {
+        let wanted = Wanted { rules: ruling, ..self.wanted.clone() };
+        let empty = |batch: &mut Batch<'_>| self.wanted.empty(batch);
+        let mut batch = rules(&self.name, &wanted, self.kernel, self.lists.clone(), empty);
+        let needed = batch.lists.clone();
+        batch.remove_lists(&needed);
+        // Those of rules that are refused are left behind.
+        self.lists = make(&self.socket, &self.name, &wanted, &needed, known)?;
+        batch.commit(&self.socket).map_err(|(_, e)| Error::system(SETTING, e))?;
+        (self.wanted, self.lists) = (wanted, needed.removed());
         Ok(())
     }
 
@@ -295,22 +295,7 @@ impl Table {
         if known.is_empty() {
             return Ok(());
         }
-        self.keep_in(&self.wanted.hosts(), known)
-    }
-
-    fn keep_in(&self, lists: &[Vec<HostName>], known: &[Known]) -> Result<(), Error> {
-        for hosts in lists {
-            // A transaction each: the longest would hold up what else the core has to do.
-            for (set, elements) in chains::kept(hosts, known) {
-                let mut batch = Batch::new(self.wanted.family, &self.name);
-                batch.elements(&set, &elements);
-                batch.commit(&self.socket).map_err(|(_, e)| {
-                    let names: Vec<String> = hosts.iter().map(HostName::to_string).collect();
-                    Error::system(format!("keeping addresses of {}", names.join(", ")), e)
-                })?;
-            }
-        }
-        Ok(())
+        keep(&self.socket, &self.name, &self.wanted, known)
     }
 
     /// Counters of the rules, by their direction and number.
@@ -359,44 +344,56 @@ impl Table {
     }
 }
 
-/// How rules hand packets to NFQUEUE on this kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queueing {
-    /// By the expression `queue`.
-    Native,
-    /// By iptables' target only.
-    Iptables,
+/// The attempt that rules are.
+const SETTING: &str = "setting the rules";
+
+/// A transaction of all rules that are `wanted`, behind what `begin` says of their chains; `laid`
+/// are the lists that there are.
+fn rules<'a>(
+    table: &'a str,
+    wanted: &Wanted,
+    kernel: Kernel,
+    laid: Lists,
+    begin: impl FnOnce(&mut Batch<'_>),
+) -> Batch<'a> {
+    let mut batch = Batch::new(wanted.family, table);
+    batch.lists = laid;
+    begin(&mut batch);
+    fill(&mut batch, wanted, kernel);
+    batch
 }
 
-/// Lets the kernel judge a rule that queues, without keeping it: a transaction that does not end is
-/// only checked. Its chain has no hook, so that no queue is touched when it goes again.
-pub(crate) fn judge_queueing() -> io::Result<Queueing> {
-    match judge(|rule| rule.queue(Queues::one(0), true)) {
-        Ok(()) => Ok(Queueing::Native),
-        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
-            judge(|rule| rule.queue(Queues::one(0), false)).map(|()| Queueing::Iptables)
+/// Makes what `wanted` rules look at, in transactions of its own: rules of one hold sooner than its
+/// sets. Tells the lists that there are then.
+fn make(
+    socket: &Socket,
+    table: &str,
+    wanted: &Wanted,
+    needed: &Lists,
+    known: &[Known],
+) -> Result<Lists, Error> {
+    let mut batch = Batch::new(wanted.family, table);
+    chains::host_sets(&mut batch, &wanted.hosts());
+    batch.make_lists(needed);
+    batch.commit(socket).map_err(|(_, e)| Error::system(SETTING, e))?;
+    keep(socket, table, wanted, known)?;
+    Ok(needed.made())
+}
+
+/// Keeps addresses of host names, in the sets of the rules that are `wanted`.
+fn keep(socket: &Socket, table: &str, wanted: &Wanted, known: &[Known]) -> Result<(), Error> {
+    for hosts in &wanted.hosts() {
+        // A transaction each: the longest would hold up what else the core has to do.
+        for (set, elements) in chains::kept(hosts, known) {
+            let mut batch = Batch::new(wanted.family, table);
+            batch.elements(&set, &elements);
+            batch.commit(socket).map_err(|(_, e)| {
+                let names: Vec<String> = hosts.iter().map(HostName::to_string).collect();
+                Error::system(format!("keeping addresses of {}", names.join(", ")), e)
+            })?;
         }
-        Err(error) => Err(error),
     }
-}
-
-/// The same for rules that log packets to us.
-pub(crate) fn judge_logging() -> io::Result<()> {
-    judge(|rule| rule.log(0, names::COPY_RANGE))
-}
-
-/// The same for rules that know control groups.
-pub(crate) fn judge_cgroups() -> io::Result<()> {
-    judge(|rule| rule.cgroup(1, &[1]))
-}
-
-fn judge(expressions: impl FnOnce(&mut batch::Expressions<'_>)) -> io::Result<()> {
-    let socket = Socket::open()?;
-    let mut batch = Batch::new(Family::Routed, "simnel_check");
-    batch.table();
-    batch.branch("judged");
-    batch.rule("judged", expressions);
-    batch.judge(&socket).map_err(|(_, error)| error)
+    Ok(())
 }
 
 /// Abilities of the kernel; found out by trying.
@@ -678,7 +675,7 @@ mod tests {
                 let interface = String::from("lo");
                 let wanted =
                     Wanted { interface, download: Some(Queues::one(7)), ..Wanted::default() };
-                let table = Table::create_on(kernel, wanted);
+                let table = Table::create_on(kernel, wanted, &[]);
                 if let Err(Error::KernelLacks { what, .. }) = table {
                     eprintln!("NOT RUN: without_a_listener_packets_pass lacks {what}");
                     continue;
