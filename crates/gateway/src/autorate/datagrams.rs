@@ -134,6 +134,16 @@ mod tests {
     use super::*;
     use crate::apart::apart;
 
+    /// Sockets that nobody waits at.
+    fn opened() -> Datagrams {
+        let datagrams = Datagrams::open().unwrap();
+        for fd in datagrams.fds() {
+            let flags = rustix::fs::fcntl_getfl(fd).unwrap();
+            assert!(flags.contains(rustix::fs::OFlags::NONBLOCK), "{flags:?}");
+        }
+        datagrams
+    }
+
     /// The next news within five seconds.
     fn news(datagrams: &Datagrams) -> (SocketAddr, News) {
         for _ in 0..50 {
@@ -159,7 +169,7 @@ mod tests {
 
     #[test]
     fn both_families_are_heard_at_one_port() {
-        let datagrams = Datagrams::open().unwrap();
+        let datagrams = opened();
         let peers = peers();
         assert!(!peers.is_empty());
         for peer in peers {
@@ -179,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_closed_port_is_told_and_hinders_nobody_else() {
-        let datagrams = Datagrams::open().unwrap();
+        let datagrams = opened();
         for peer in peers() {
             let other = UdpSocket::bind((peer.local_addr().unwrap().ip(), 0)).unwrap();
             patient(&other);
@@ -197,7 +207,7 @@ mod tests {
     #[test]
     fn no_more_is_read_than_was_agreed() {
         apart("no_more_is_read_than_was_agreed", || {
-            let datagrams = Datagrams::open().unwrap();
+            let datagrams = opened();
             for peer in peers() {
                 let to = (peer.local_addr().unwrap().ip(), datagrams.port);
                 for _ in 0..5 {
@@ -214,7 +224,7 @@ mod tests {
     #[test]
     fn errors_count_as_what_is_read() {
         apart("errors_count_as_what_is_read", || {
-            let datagrams = Datagrams::open().unwrap();
+            let datagrams = opened();
             for peer in peers() {
                 let closed = peer.local_addr().unwrap();
                 drop(peer);

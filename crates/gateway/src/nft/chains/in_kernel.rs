@@ -55,14 +55,17 @@ fn wanted(rules: Ruling) -> Wanted {
     Wanted { interface: "lo".into(), download, upload, rules, ..Wanted::default() }
 }
 
-/// The table, unless the kernel lacks what it takes.
-fn table(test: &str, wanted: Wanted) -> Option<Table> {
-    match Table::create(wanted) {
+/// The table, unless the kernel lacks what one without rules takes.
+fn table(test: &str, with_rules: Wanted) -> Option<Table> {
+    match Table::create(wanted(ruling(&[]))) {
         Err(Error::KernelLacks { what, .. }) => {
             eprintln!("NOT RUN: {test} lacks {what}");
             None
         }
-        table => Some(table.unwrap()),
+        without => {
+            without.unwrap().remove().unwrap();
+            Some(Table::create(with_rules).unwrap())
+        }
     }
 }
 
