@@ -57,14 +57,14 @@ fn wanted(rules: Ruling) -> Wanted {
 
 /// The table, unless the kernel lacks what one without rules takes.
 fn table(test: &str, with_rules: Wanted) -> Option<Table> {
-    match Table::create(wanted(ruling(&[]))) {
+    match Table::create(wanted(ruling(&[])), &[]) {
         Err(Error::KernelLacks { what, .. }) => {
             eprintln!("NOT RUN: {test} lacks {what}");
             None
         }
         without => {
             without.unwrap().remove().unwrap();
-            Some(Table::create(with_rules).unwrap())
+            Some(Table::create(with_rules, &[]).unwrap())
         }
     }
 }
@@ -153,7 +153,7 @@ fn what_fits_is_counted_until_other_rules_come() {
         let _other = table.socket().try_clone_to_owned().unwrap();
         table.remove().unwrap();
         assert!(counted(NAME).unwrap().is_empty());
-        assert!(Table::create(wanted(ruling(&steps))).is_ok());
+        assert!(Table::create(wanted(ruling(&steps)), &[]).is_ok());
     });
 }
 
