@@ -124,8 +124,8 @@ pub struct Config {
     pub rcvbuf_max: u32,
     /// Payload bytes that may be in flight at most, as an application may ask for (0: no limit).
     pub in_flight_max: u32,
-    /// Cap of the send buffer in bytes of memory (`tcp_wmem[2]`), which an unlimited source fills
-    /// and refills as a blocking writer does (0: no limit).
+    /// Cap of the send buffer in bytes of memory (`tcp_wmem[2]`), which an application fills and
+    /// refills as a blocking writer does (0: no limit).
     pub sndbuf_max: u32,
     /// Memory of a segment in either buffer beside its payload: its headers' room
     /// (`MAX_TCP_HEADER`) and bookkeeping, in sizes of the allocator. 1280 where the kernel knows

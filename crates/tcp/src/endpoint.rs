@@ -201,6 +201,9 @@ impl Endpoint {
             self.work |= work::OWED;
         }
         if self.receiver.fin {
+            if self.sender.is_closing() {
+                self.receiver.acks.now();
+            }
             self.settle_state();
         }
     }
@@ -579,10 +582,11 @@ impl Endpoint {
     pub fn read(&mut self, bytes: u64, now: Time) -> u64 {
         let now = Now::new(now);
         let taken = bytes.min(self.readable());
-        if taken > 0 && self.receiver.window.consume(taken, self.receiver.nxt, &now) {
-            self.receiver.acks.now();
+        let Receiver { acks, window, nxt, .. } = &mut self.receiver;
+        if taken > 0 && (window.consume(taken, *nxt, &now) || acks.due_at_read(*nxt, window)) {
+            acks.now();
+            self.work |= work::ACK;
         }
-        self.work |= work::ACK;
         taken
     }
 

@@ -67,6 +67,37 @@ fn hystart_ends_slow_start_where_linux_does() {
     assert!((85..=87).contains(&grown), "{grown}");
 }
 
+/// Where the writer of a transfer of so many bytes, or without end, pushed on the same kernel: 25
+/// Mbit/s, 48 ms, until the line's queue first signalled. Numbers of the segments that carry PSH.
+/// Those at 87, 117 and 161 are half of the largest window from the one before, as it was when the
+/// writer wrote. From 163 on calls of 64 KiB are shorter than that.
+fn pushed(size: Option<u64>) -> Vec<u64> {
+    const TWENTY_FIVE_MBIT: u64 = 320;
+    let mut path = Path::new(&Config { segment_overhead: 768, ..Config::default() }, millis(48));
+    path.there.ns_per_byte = TWENTY_FIVE_MBIT;
+    path.trace = Some(Vec::new());
+    path.connect();
+    match size {
+        Some(size) => path.a.write(size),
+        None => path.a.write_unlimited(),
+    }
+    path.run_until(Time(370_000_000));
+    let trace = path.trace.take().expect("a trace").into_iter();
+    let pushed = trace.filter(|(from_a, _, segment)| {
+        *from_a && segment.len > 0 && segment.flags.has(TcpFlags::PSH)
+    });
+    pushed.map(|(_, _, segment)| (segment.end_seq() - 1).div_ceil(1_448)).collect()
+}
+
+#[test]
+fn what_a_writer_writes_is_pushed_where_linux_pushes_it() {
+    const RECORDED: [u64; 13] = [21, 31, 46, 64, 87, 92, 117, 123, 161, 163, 215, 283, 369];
+    assert_eq!(pushed(None), RECORDED);
+    // One of 300 kB is as far ahead of what has left, and ends with its last segment.
+    let [before @ .., _, _, _] = RECORDED;
+    assert_eq!(pushed(Some(300_000)), [&before[..], &[208]].concat());
+}
+
 /// One upload at 16 Mbit/s and 200 ms whose ninth segment is lost, on the same kernel, from the
 /// SYN on: five seconds, packet by packet.
 struct Lossy {

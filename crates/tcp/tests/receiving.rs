@@ -236,8 +236,20 @@ fn fin_and_reset_end_a_connection() {
     let mut script = Script::new(&plain());
     script.play("60 < data 0..2");
     script.forget();
-    script.play("60 < fin 2\n60 > ack 2920b_fin");
+    script.play("60 < fin 2\n60 > nothing");
     assert!(script.endpoint.take_events().peer_closed);
+    let before = script.endpoint.stats();
+    script.play("60 close").forget();
+    let after = script.endpoint.stats();
+    assert_eq!(after.segments_sent, before.segments_sent + 1);
+    assert_eq!(after.acks_sent, before.acks_sent, "a FIN acknowledges the other one");
+    // Who does not close acknowledges later, and who has closed at once.
+    let mut script = Script::new(&plain());
+    script.play("60 < data 0..2").forget();
+    script.play("60 < fin 2\n99 > nothing\n100 > ack 2920b_fin");
+    let mut script = Script::new(&plain());
+    script.play("60 close").forget();
+    script.play("110 < fin 0\n110 > ack 0b_fin");
     // An ACK that was to come later comes no more.
     for before in ["", "60 < data 0..1"] {
         let mut script = Script::new(&Config { quick_acks: 0, ..plain() });

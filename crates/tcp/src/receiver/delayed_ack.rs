@@ -201,6 +201,19 @@ impl AckTimers {
         }
     }
 
+    /// The application has read: more than a segment is acknowledged then, though that moves the
+    /// window's right edge by nothing, and a small one if all was read (`tcp_cleanup_rbuf`).
+    pub(crate) fn due_at_read(&self, nxt: u64, window: &ReceiveWindow) -> bool {
+        let second = nxt - window.acked > u64::from(window.peer_mss);
+        let small = self.pushed && !self.pingpong && window.all_read(nxt);
+        self.scheduled && (second || small)
+    }
+
+    /// FIN has come: the application will close, too, and its FIN acknowledges this one.
+    pub(crate) fn await_farewell(&mut self) {
+        self.pingpong = true;
+    }
+
     /// Nothing more leaves with data: is a bare ACK due? Starts a timer if it must wait.
     #[inline]
     pub(crate) fn decide(
@@ -232,7 +245,7 @@ impl AckTimers {
             return true;
         }
         // The application has read all there was; a small segment is answered then.
-        if self.pushed && !self.pingpong && (window.reads(nxt) || window.all_read(nxt)) {
+        if self.pushed && !self.pingpong && window.reads(nxt) {
             return true;
         }
         self.delay(round, now)
@@ -638,20 +651,36 @@ mod tests {
     /// RFC 1122, section 4.2.3.2, in Linux: a small segment is answered when it has been read.
     #[test]
     fn small_segments_are_answered_at_once_if_read() {
-        for (auto_read, read, pingpong, answered) in [
-            (true, false, false, true),
-            (false, false, false, false),
-            (false, true, false, true),
-            (true, false, true, false),
-        ] {
+        for (auto_read, pingpong, answered) in
+            [(true, false, true), (false, false, false), (true, true, false)]
+        {
             let mut receiver = Receiver::steady();
             receiver.window.set_auto_read(auto_read);
             receiver.acks.pingpong = pingpong;
-            if read {
-                receiver.window.consume(100, 101, &at(1_010));
-            }
-            assert_eq!(receiver.data(100, 1_010), answered, "{auto_read} {read} {pingpong}");
+            assert_eq!(receiver.data(100, 1_010), answered, "{auto_read} {pingpong}");
         }
+    }
+
+    /// `tcp_cleanup_rbuf`: an application that reads late has more than a segment acknowledged, and
+    /// a small one, unless data goes both ways, with the last of it.
+    #[test]
+    fn reading_acknowledges_what_waits_for_that() {
+        let due = |len, scheduled, pushed, pingpong, read| {
+            let mut receiver = Receiver::steady();
+            receiver.window.set_auto_read(false);
+            (receiver.window.peer_mss, receiver.window.acked) = (1_448, receiver.nxt);
+            let start = receiver.nxt;
+            receiver.window.consume(start - 1, start, &at(1_000));
+            (receiver.acks.scheduled, receiver.acks.pushed) = (scheduled, pushed);
+            receiver.acks.pingpong = pingpong;
+            receiver.window.consume(read, start + len, &at(1_010));
+            receiver.acks.due_at_read(start + len, &receiver.window)
+        };
+        assert!(due(1_449, true, false, true, 1) && !due(1_448, true, false, false, 1_448));
+        assert!(!due(1_449, false, false, true, 1));
+        assert!(due(100, true, true, false, 100) && !due(100, true, true, false, 99));
+        assert!(!due(100, true, true, true, 100) && !due(100, true, false, false, 100));
+        assert!(!due(100, false, true, false, 100));
     }
 
     #[test]

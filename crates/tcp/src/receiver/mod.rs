@@ -212,7 +212,7 @@ impl Receiver {
             // FIN takes a number and is no payload.
             self.fin = true;
             self.received -= 1;
-            self.acks.now();
+            self.acks.await_farewell();
         }
     }
 

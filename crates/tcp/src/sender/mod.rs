@@ -32,7 +32,7 @@ use rate_sample::Sampler;
 use recovery::Recovery;
 use rtt::RoundTrip;
 use scoreboard::Scoreboard;
-use source::Source;
+use source::{Source, ENDLESS};
 use timers::Timers;
 
 pub(crate) use transmit::Outgoing;
@@ -90,6 +90,8 @@ pub(crate) struct Sender {
     pub(crate) sack: bool,
     /// Window validation (RFC 7661's aim, Linux's means), with what is below.
     limited: bool,
+    /// The idle time since data was last sent has had its effect.
+    restarted: bool,
     timers: Timers,
     pacer: Pacer,
     pub(crate) window: Window,
@@ -111,8 +113,8 @@ pub(crate) struct Sender {
     last_echo: u32,
     /// When something was last delivered.
     delivered_us: u32,
-    /// Up to here a segment has carried PSH.
-    pushed: u64,
+    /// Smoothed RTT of earlier connections on the path, in 1/8 µs; zero if unknown.
+    known_rtt8_us: u32,
     /// End of the last segment below the MSS (Minshall's rule for Nagle).
     small_end: u64,
     source: Source,
@@ -120,10 +122,6 @@ pub(crate) struct Sender {
     ticks: Ticks,
     sampler: Sampler,
     pub(crate) counters: Counters,
-    /// The idle time since data was last sent has had its effect.
-    restarted: bool,
-    /// Smoothed RTT of earlier connections on the path, in 1/8 µs; zero if unknown.
-    known_rtt8_us: u32,
 }
 
 /// The part of [`Config`] that sending needs.
@@ -215,7 +213,6 @@ impl Sender {
             peer_window: 0,
             peer_window_max: 0,
             delivered_us: 0,
-            pushed: 0,
             window_seq: 0,
             small_end: 0,
             last_echo: 0,
@@ -277,23 +274,22 @@ impl Sender {
     }
 
     pub(crate) fn write(&mut self, bytes: u64) {
-        if !self.closing {
-            self.note_application_limit();
-            self.write_end = self.write_end.saturating_add(bytes).min(UNLIMITED);
+        if !self.closing && self.source.left != ENDLESS {
+            self.source.left = self.source.left.saturating_add(bytes).min(UNLIMITED);
             self.dirty = true;
         }
     }
 
     pub(crate) fn write_unlimited(&mut self) {
         if !self.closing {
-            self.source.unlimited = true;
+            self.source.left = ENDLESS;
             self.dirty = true;
         }
     }
 
     pub(crate) fn close(&mut self) {
-        if self.source.unlimited {
-            self.source.unlimited = false;
+        if self.source.left == ENDLESS {
+            self.source.left = 0;
             self.write_end = self.window.nxt.max(1);
         }
         self.closing = true;
@@ -302,10 +298,10 @@ impl Sender {
 
     /// Payload bytes written and not sent yet.
     pub(crate) fn unsent(&self) -> u64 {
-        if self.source.unlimited {
+        if self.source.left == ENDLESS {
             return u64::MAX;
         }
-        self.write_end.saturating_sub(self.window.nxt.max(1))
+        self.write_end.saturating_sub(self.window.nxt.max(1)) + self.source.left
     }
 
     /// Payload bytes acknowledged: neither SYN nor FIN counts.
@@ -400,16 +396,16 @@ mod tests {
     fn what_is_closed_takes_nothing_more() {
         let mut sender = Sender::new(&Config::default());
         sender.write(1_000);
-        assert_eq!((sender.write_end, sender.unsent()), (1_001, 1_000));
+        assert_eq!(sender.unsent(), 1_000);
         sender.close();
         sender.write(1_000);
         sender.write_unlimited();
-        assert_eq!((sender.write_end, sender.source.unlimited), (1_001, false));
+        assert_eq!(sender.unsent(), 1_000);
         let mut sender = Sender::new(&Config::default());
         sender.write_unlimited();
         sender.window.nxt = 5_001;
         sender.close();
-        assert_eq!((sender.write_end, sender.source.unlimited), (5_001, false));
+        assert_eq!((sender.write_end, sender.unsent()), (5_001, 0));
     }
 
     /// Linux's `tcp_update_metrics`: what a connection leaves to the next one.

@@ -1,4 +1,4 @@
-//! The send buffer of an unlimited source: how far a blocking writer has got.
+//! The send buffer: how far a blocking writer has got, and where what it wrote is pushed.
 //!
 //! Linux counts memory: of each segment its payload, its headers' room and its bookkeeping. The
 //! buffer grows to twice the window whenever the window has room, up to a cap. A writer that finds
@@ -6,28 +6,39 @@
 //! their SACKed neighbours and save all but the payload (Linux's `tcp_shift_skb_data`), so that the
 //! writer goes on during a recovery. On paths that hold more than two thirds of the cap this shows:
 //! what is in flight swings below the window.
+//!
+//! PSH says where the writer stopped: at the end of what it had, where it fell asleep, and, within
+//! one call, whenever it has written more than half the largest window without. Linux decides that
+//! when data is written, by the window of that moment, and not when it leaves.
 
 use super::{Sender, UNLIMITED};
 use crate::clock::before;
 use crate::config::Config;
 
-/// The buffer.
+/// The buffer. Small, since every endpoint has one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Source {
-    /// There is always more to write.
-    pub unlimited: bool,
+    /// Bytes that are still to be written; `ENDLESS`: there is always more.
+    pub left: u64,
     /// Cap in bytes of memory; zero for none.
     cap: u32,
-    /// Size now, and the window that it was made for.
-    size: u32,
+    /// The window that its present size was made for; zero before the first.
     window: u32,
-    /// Memory of a segment beside its payload.
-    overhead: u32,
-    /// Memory that the buffer grows by for each segment of the window.
-    sizing: u32,
     /// The writer sleeps until no more than so many bytes are unacknowledged or unsent, nothing of
     /// which is merged.
     wake: u32,
+    /// Up to here a segment has carried PSH, or a call has ended: the low 32 bits.
+    pub pushed: u32,
+    /// Bytes from `pushed` to the end of a call of full length, less one.
+    call_left: u16,
+    /// Memory of a segment beside its payload.
+    overhead: u16,
+    /// Memory that the buffer grows by for each segment of the window, in units of `SIZING`.
+    sizing: u16,
+    /// Half the peer's largest window when the writer last wrote, and when what leaves next was
+    /// written. A call is no longer than the most that this holds.
+    half: u16,
+    pub first_half: u16,
     pace: Pace,
     /// How many of `stops` there are.
     stop_count: u8,
@@ -51,14 +62,24 @@ enum Pace {
 /// Stops that are remembered. The writer sleeps until a third of the buffer is free, and half of it
 /// or less was not sent; what grows faster loses a stop.
 const STOPS: usize = 4;
+/// A source that always has more to write.
+pub(super) const ENDLESS: u64 = u64::MAX;
+/// Bytes that a writer hands over in one call (conformance/record-linux.py).
+const CALL: u32 = 64 << 10;
+/// Unit of sizes of the allocator.
+const SIZING: u32 = 64;
 
 impl Source {
     pub(super) fn new(config: &Config) -> Source {
         Source {
             // Linux's is an `int`.
             cap: config.sndbuf_max.min(i32::MAX as u32),
-            overhead: config.segment_overhead,
-            sizing: config.congestion.buffered_windows() * config.segment_sizing(),
+            overhead: config.segment_overhead.min(u16::MAX.into()) as u16,
+            sizing: (config.congestion.buffered_windows() * config.segment_sizing())
+                .div_ceil(SIZING)
+                .min(u16::MAX.into()) as u16,
+            pushed: 1,
+            call_left: (CALL - 1) as u16,
             ..Source::default()
         }
     }
@@ -70,34 +91,75 @@ impl Source {
         self.stop_count = last as u8 + 1;
     }
 
-    /// True if `end`, which is being sent, is where the writer fell asleep: it has nothing more to
-    /// say for now, which PSH tells the receiver.
+    /// The writer is about to write, with half the peer's largest window.
+    fn write_with(&mut self, half: u32) {
+        self.half = half.min(u16::MAX.into()) as u16;
+        if self.stop_count == 0 {
+            self.first_half = self.half;
+        }
+    }
+
+    /// True if the segment up to `end`, which is being sent, carries PSH; `last`: nothing behind it
+    /// was written.
     #[inline]
-    pub(super) fn stopped_at(&mut self, end: u64) -> bool {
+    pub(super) fn pushes(&mut self, end: u64, last: bool) -> bool {
+        let end = end as u32;
+        let mut since = end.wrapping_sub(self.pushed);
+        let mut call = u32::from(self.call_left) + 1;
+        while since > call {
+            // Another call goes on with the segment in which this one ended.
+            since -= call;
+            call = CALL;
+        }
+        let stopped = self.stopped_at(end) | last | (since == call);
+        let pushes = stopped || since > self.first_half.into();
+        if stopped {
+            call = CALL;
+        } else if pushes {
+            call -= since;
+        }
+        if pushes {
+            since = 0;
+        }
+        self.pushed = end.wrapping_sub(since);
+        self.call_left = (call - 1) as u16;
+        pushes
+    }
+
+    /// True if `end` is where the writer fell asleep.
+    #[inline]
+    fn stopped_at(&mut self, end: u32) -> bool {
         let mut found = false;
-        while self.stop_count > 0 && !before(end as u32, self.stops[0]) {
-            found |= self.stops[0] == end as u32;
+        while self.stop_count > 0 && !before(end, self.stops[0]) {
+            found |= self.stops[0] == end;
             self.stops.rotate_left(1);
             self.stop_count -= 1;
+            self.first_half = self.half;
         }
         found
     }
 
+    /// Its size.
+    fn size(&self) -> u64 {
+        let wanted = u64::from(self.sizing) * u64::from(SIZING) * u64::from(self.window);
+        wanted.min(self.cap.into())
+    }
+
     /// Memory below which the writer is woken.
     fn awake(&self) -> u64 {
-        u64::from(self.size) * 2 / 3
+        self.size() * 2 / 3
     }
 }
 
 impl Sender {
-    /// Nothing more of what was written may leave: lets the writer of an unlimited source go on if
-    /// it is awake. True if that may have changed something.
+    /// Nothing more of what was written may leave: lets the writer go on if it is awake and has
+    /// more to write. True if that may have changed something.
     ///
     /// Linux sends what an acknowledgement allows from the buffer first, and the writer runs after
     /// that; what it writes leaves at once, as far as the window allows, before it sleeps again.
     #[inline]
     pub(super) fn refill(&mut self) -> bool {
-        if !self.source.unlimited {
+        if self.source.left == 0 {
             return false;
         }
         if self.source.pace == Pace::Writing {
@@ -126,17 +188,9 @@ impl Sender {
 
     /// A window that was not filled is a reason to let the writer be further ahead.
     fn expand(&mut self) {
-        let Source { cap, overhead, sizing, .. } = self.source;
-        let window = self.window.cwnd.max(self.window.initial);
-        self.source.window = window;
-        if cap == 0 {
-            self.write_end = UNLIMITED;
-            return;
-        }
-        let wanted = u64::from(sizing) * u64::from(window);
-        self.source.size = wanted.min(cap.into()) as u32;
-        let mss = u64::from(self.window.mss);
-        self.source.wake = (self.source.awake() / (mss + u64::from(overhead)) * mss) as u32;
+        self.source.window = self.window.cwnd.max(self.window.initial);
+        let (mss, overhead) = (u64::from(self.window.mss), u64::from(self.source.overhead));
+        self.source.wake = (self.source.awake() / (mss + overhead) * mss) as u32;
     }
 
     fn wake(&mut self) {
@@ -173,21 +227,36 @@ impl Sender {
     /// The writer fills the buffer.
     fn fill(&mut self) -> bool {
         self.note_application_limit();
-        if self.source.size == 0 {
+        if self.source.window == 0 {
             self.expand();
         }
         self.source.pace = Pace::Writing;
-        if self.source.cap > 0 {
-            let Source { overhead, size, .. } = self.source;
-            let (mss, overhead) = (u64::from(self.window.mss), u64::from(overhead));
-            let segments = (u64::from(size) + self.merged()).div_ceil(mss + overhead).max(2);
-            let end = self.window.una.max(1) + segments * mss;
-            if end > self.write_end {
-                self.write_end = end;
-                self.source.stop_at(end);
-            }
+        self.source.write_with(self.peer_window_max / 2);
+        let room = self.room();
+        let taken = room.min(self.source.left);
+        self.write_end = (self.write_end + taken).min(UNLIMITED);
+        if self.source.left != ENDLESS {
+            self.source.left -= taken;
+        }
+        if self.source.left == 0 {
+            // Whoever writes next has not slept.
+            self.source.pace = Pace::Awake;
+        } else if taken > 0 && self.source.cap > 0 {
+            self.source.stop_at(self.write_end);
         }
         true
+    }
+
+    /// Bytes that fit into the buffer: it is full when a segment more would begin beyond its size.
+    fn room(&self) -> u64 {
+        if self.source.cap == 0 {
+            return UNLIMITED;
+        }
+        let (mss, overhead) = (u64::from(self.window.mss), u64::from(self.source.overhead));
+        let segments = (self.source.size() + self.merged()).div_ceil(mss + overhead).max(2);
+        let end = self.window.una.max(1) + segments * mss;
+        // Segments are full but the last.
+        end.saturating_sub(self.write_end).next_multiple_of(mss.max(1))
     }
 }
 
@@ -218,9 +287,75 @@ mod tests {
         // Passed without an end there.
         assert!(!source.stopped_at(201) && !source.stopped_at(299) && source.stopped_at(300));
         (1..=6).for_each(|n| source.stop_at(1_000 * n));
-        let found: std::vec::Vec<u64> =
+        let found: std::vec::Vec<u32> =
             (1..=6).map(|n| 1_000 * n).filter(|end| source.stopped_at(*end)).collect();
         assert_eq!(found, [1_000, 2_000, 3_000, 6_000]);
+    }
+
+    /// Linux's `forced_push` and `tcp_push`: a call of 64 KiB ends within a segment, with which the
+    /// next one goes on; half a window counts from there.
+    #[test]
+    fn half_a_window_counts_from_the_last_push() {
+        let pushed = |half, stop: Option<u64>, last: u64| {
+            let mut source = Source::new(&Config::default());
+            source.write_with(half);
+            stop.into_iter().for_each(|stop| source.stop_at(stop));
+            (1..=140)
+                .filter(|n| source.pushes(1 + n * 1_000, *n == last))
+                .collect::<std::vec::Vec<u64>>()
+        };
+        assert_eq!(pushed(30_000, None, 0), [31, 62, 96, 127]);
+        assert_eq!(pushed(29_999, None, 0)[..2], [30, 60]);
+        // Segments 66 and 132 begin in one call and end in the next; half a window is longer.
+        assert_eq!(pushed(1 << 20, None, 0), []);
+        // Who slept, or had no more, begins another call.
+        assert_eq!(pushed(1 << 20, Some(64_001), 100), [64, 100]);
+        assert_eq!(pushed(60_000, Some(64_001), 0), [61, 64, 125]);
+        // Calls that end with a segment are pushed there.
+        let mut source = Source::new(&Config::default());
+        source.write_with(u32::MAX);
+        let ends = (1..=130).filter(|n| source.pushes(1 + n * 1_024, false));
+        assert_eq!(ends.collect::<std::vec::Vec<u64>>(), [64, 128]);
+    }
+
+    /// The window that counts is that of the time of writing.
+    #[test]
+    fn a_push_goes_by_the_window_in_which_it_was_written() {
+        let mut source = Source::new(&Config::default());
+        source.write_with(5_000);
+        source.stop_at(10_001);
+        source.write_with(20_000);
+        source.stop_at(40_001);
+        let pushed = (1..=40).filter(|n| source.pushes(1 + n * 1_000, false));
+        assert_eq!(pushed.collect::<std::vec::Vec<u64>>(), [6, 10, 31, 40]);
+    }
+
+    /// A transfer is written as far as the buffer has room, and ends where it ends.
+    #[test]
+    fn a_transfer_is_written_by_and_by() {
+        let config = Config { sndbuf_max: 274_000, ..Config::default() };
+        let mut sender = Sender::new(&config);
+        (sender.window.cwnd, sender.window.mss, sender.window.una) = (50, 1_460, 1);
+        sender.write(200_000);
+        sender.close();
+        assert!(sender.refill());
+        assert_eq!((sender.write_end, sender.unsent()), (146_001, 200_000));
+        assert_eq!(sender.source.pace, Pace::Writing);
+        // What left of it, but for FIN, which is behind the rest.
+        sender.window.nxt = 146_001;
+        assert!(!sender.refill() && !sender.refill());
+        sender.window.una = 146_001;
+        assert!(sender.refill());
+        assert_eq!((sender.write_end, sender.unsent(), sender.source.left), (200_001, 54_000, 0));
+        // Nobody sleeps; what is written behind a part of a segment fills segments.
+        assert_eq!(sender.source.pace, Pace::Awake);
+        assert!(!sender.refill());
+        let mut sender = Sender::new(&Config { sndbuf_max: 274_000, ..Config::default() });
+        (sender.window.cwnd, sender.window.mss, sender.window.una) = (50, 1_460, 1);
+        sender.write_end = 101;
+        sender.write(200_000);
+        assert!(sender.refill());
+        assert_eq!(sender.write_end, 101 + 146_000);
     }
 
     /// `tcp_sndbuf_expand`: the window twice over, up to the cap; two thirds are to be left.
@@ -230,24 +365,25 @@ mod tests {
         let mut sender = Sender::new(&config);
         (sender.window.cwnd, sender.window.mss) = (50, 1_460);
         sender.expand();
-        assert_eq!((sender.source.size, sender.source.window), (50 * 2 * 4_352, 50));
+        assert_eq!((sender.source.size(), sender.source.window), (50 * 2 * 4_352, 50));
         // Segments of 1460 and 1280.
         assert_eq!(sender.source.wake, 290_133 / 2_740 * 1_460);
         sender.window.cwnd = 500;
         sender.expand();
-        assert_eq!(sender.source.size, 1_000_000);
+        assert_eq!(sender.source.size(), 1_000_000);
         sender.window.cwnd = 2;
         sender.expand();
-        assert_eq!(sender.source.size, 10 * 2 * 4_352);
+        assert_eq!(sender.source.size(), 10 * 2 * 4_352);
         // BBR's thrice.
         let bbr = Config { congestion: CongestionControl::Bbr, ..config };
         let mut sender = Sender::new(&bbr);
         sender.window.cwnd = 50;
         sender.expand();
-        assert_eq!(sender.source.size, 50 * 3 * 4_352);
+        assert_eq!(sender.source.size(), 50 * 3 * 4_352);
         // Without a cap there is always more.
         let mut sender = Sender::new(&Config { sndbuf_max: 0, ..config });
-        sender.expand();
+        sender.source.left = ENDLESS;
+        sender.fill();
         assert_eq!(sender.write_end, UNLIMITED);
     }
 
@@ -319,7 +455,7 @@ mod tests {
         for (write_end, filled) in [(1, 146_001), (146_001, 146_001), (150_000, 150_000)] {
             let mut sender = Sender::new(&Config { sndbuf_max: 274_000, ..Config::default() });
             (sender.window.cwnd, sender.window.mss, sender.window.una) = (50, 1_460, 1);
-            sender.write_end = write_end;
+            (sender.write_end, sender.source.left) = (write_end, ENDLESS);
             assert!(sender.fill());
             assert_eq!((sender.write_end, sender.source.pace), (filled, Pace::Writing));
             assert_eq!(sender.source.stopped_at(146_001), write_end == 1);
@@ -329,6 +465,7 @@ mod tests {
         (sender.window.cwnd, sender.window.mss, sender.window.una) = (50, 1_460, 1);
         sender.board.sacked_out = 30;
         sender.board.sacked.insert(1_461, 45_261);
+        sender.source.left = ENDLESS;
         assert!(sender.fill());
         assert_eq!(sender.write_end, 1 + 114 * 1_460);
     }

@@ -13,8 +13,12 @@ use crate::segment::Segment;
 
 /// Segments below this do not make the offer grow.
 pub(crate) const GROWTH_LEN: u32 = 128;
-/// Neighbouring segments that share one buffer, and its overhead, at most (`MAX_SKB_FRAGS`).
+/// Pieces of neighbouring segments that share one buffer, and its overhead, at most
+/// (`MAX_SKB_FRAGS`).
 pub(crate) const MERGED: u32 = 17;
+/// A sender copies what is written into blocks of so many bytes (`SKB_FRAG_PAGE_ORDER`); a segment
+/// that lies in two is two pieces.
+const BLOCK: u64 = 32 << 10;
 /// Memory per segment that Linux reckons with when it sizes the buffer, beyond the MSS.
 const SIZING_OVERHEAD: u64 = 896;
 /// Step of that reckoning.
@@ -49,10 +53,12 @@ pub(crate) struct ReceiveWindow {
     auto_read: bool,
     /// More data comes in this moment, before the application gets to read.
     more_comes: bool,
-    /// Buffers of what is unread, where the first ends, and the segments in the last.
+    /// Buffers of what is unread, where the first ends, and the pieces in the last.
     buffers: u32,
     first_end: u64,
-    last_segments: u32,
+    last_pieces: u32,
+    /// Bytes of the first that were read: a buffer is freed as a whole.
+    eaten: u32,
     /// Memory of what came out of order; no more than counts.
     held_memory: u32,
     /// Memory of a segment beside its payload.
@@ -92,7 +98,8 @@ impl ReceiveWindow {
             more_comes: false,
             buffers: 0,
             first_end: 1,
-            last_segments: 0,
+            last_pieces: 0,
+            eaten: 0,
             held_memory: 0,
             overhead: config.segment_overhead,
             changed: true,
@@ -162,10 +169,12 @@ impl ReceiveWindow {
     /// The application has taken `bytes`. True if the window now deserves an ACK of its own.
     pub(crate) fn consume(&mut self, bytes: u64, nxt: u64, now: &Now) -> bool {
         self.read += bytes;
+        self.eaten += bytes as u32;
         // Those behind the first are mostly full.
         while self.buffers > 1 && self.first_end <= self.read {
             self.buffers -= 1;
-            self.first_end += u64::from(MERGED * self.peer_mss);
+            self.eaten = (self.read - self.first_end) as u32;
+            self.first_end = self.full_end(self.first_end);
         }
         self.changed = true;
         self.adjust_buffer(self.read, now.us);
@@ -226,16 +235,28 @@ impl ReceiveWindow {
     #[inline]
     pub(crate) fn queue(&mut self, start: u64, end: u64, segments: u32) {
         if self.read >= start {
-            self.buffers = 0;
+            (self.buffers, self.eaten) = (0, 0);
         }
-        if self.buffers > 0 && self.last_segments + segments <= MERGED {
-            self.last_segments += segments;
+        let pieces = segments + u32::from(is_split(start, end));
+        if self.buffers > 0 && self.last_pieces + pieces <= MERGED {
+            self.last_pieces += pieces;
         } else {
             self.buffers += 1;
-            self.last_segments = segments;
+            self.last_pieces = pieces;
         }
         if self.buffers == 1 {
             self.first_end = end;
+        }
+    }
+
+    /// The end of a buffer that begins at `start` and has no room for another piece.
+    fn full_end(&self, start: u64) -> u64 {
+        let mss = u64::from(self.peer_mss);
+        let end = start + u64::from(MERGED) * mss;
+        if is_split(start, end) {
+            end - mss
+        } else {
+            end
         }
     }
 
@@ -320,8 +341,12 @@ impl ReceiveWindow {
     fn room(&self, unread: u64) -> u32 {
         let full = self.clamp.min(self.buffer / 2);
         let mut free = self.free(unread) as u32;
-        if free < full / 2 && (free < self.buffer / 2 / 16 || free < self.peer_mss.min(full)) {
-            free = 0;
+        if free < full / 2 {
+            // Little room is not to become more by being told.
+            free &= !(self.unit - 1);
+            if free < self.buffer / 2 / 16 || free < self.peer_mss.min(full) {
+                free = 0;
+            }
         }
         free = free.min(self.threshold);
         if self.scaling {
@@ -420,9 +445,18 @@ impl ReceiveWindow {
     fn queued_memory(&self, unread: u64) -> u64 {
         match unread {
             0 => 0,
-            _ => unread + u64::from(self.buffers.max(1)) * u64::from(self.overhead),
+            _ => {
+                let buffers = u64::from(self.buffers.max(1));
+                unread + u64::from(self.eaten) + buffers * u64::from(self.overhead)
+            }
         }
     }
+}
+
+/// True if data from `start` to `end` lies in more than one block of the sender's.
+#[inline]
+fn is_split(start: u64, end: u64) -> bool {
+    (start - 1) / BLOCK != (end - 2) / BLOCK
 }
 
 #[cfg(test)]

@@ -213,7 +213,7 @@ impl Sender {
     #[inline]
     fn next_new(&mut self, now: &Now) -> Result<u32, Limit> {
         let unsent = self.write_end.saturating_sub(self.window.nxt);
-        let fin = self.closing && !self.fin_sent;
+        let fin = self.closing && !self.fin_sent && self.source.left == 0;
         if unsent == 0 && !fin {
             return Err(Limit::Application);
         }
@@ -285,17 +285,14 @@ impl Sender {
         let seq = self.window.nxt;
         let end = seq + u64::from(len);
         let last = end == self.write_end;
-        let fin = self.closing && last && !self.fin_sent;
+        let fin = self.closing && last && self.source.left == 0 && !self.fin_sent;
         self.stop_window_probe();
 
         self.note_departure(now);
         let departure = self.sampler.depart(self.board.is_empty(), self.window.delivered, now);
         let mut flags = 0;
-        // The end of what was written, and, for the receiver's sake, every half window.
-        let stopped = self.source.stopped_at(end);
-        if last || stopped || end > self.pushed + u64::from(self.peer_window_max / 2) {
+        if len > 0 && self.source.pushes(end, last) {
             flags |= flag::PSH;
-            self.pushed = end;
         }
         if fin {
             flags |= flag::FIN;
@@ -323,7 +320,7 @@ impl Sender {
             self.rearm_rto(now);
         }
         self.after_sending(len, now);
-        if self.source.unlimited {
+        if self.source.left > 0 {
             self.look_for_room();
         }
         outgoing(&record, true)

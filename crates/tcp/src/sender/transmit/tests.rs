@@ -365,7 +365,7 @@ fn a_paced_probe_of_new_data_waits() {
 #[test]
 fn half_a_window_is_pushed() {
     let mut sender = sending();
-    (sender.pushed, sender.peer_window_max) = (6_001, 4_000);
+    (sender.source.pushed, sender.source.first_half) = (6_001, 2_000);
     let pushed: std::vec::Vec<bool> =
         (0..6).map(|_| sender.send_segment(1_000, &Now::default()).psh).collect();
     assert_eq!(pushed, [false, false, true, false, false, true]);
@@ -391,6 +391,7 @@ fn a_write_is_late_where_nothing_else_limits() {
         assert!(!sender.sampler.app_limited());
         sender.write_end = sender.window.nxt + unsent;
         sender.write(1);
+        sender.send_new(&Now::default());
         sender.sampler.app_limited()
     };
     assert!(limited(6, 0, 0, 0) && limited(6, 0, 1, 1) && limited(8, 999, 0, 0));
