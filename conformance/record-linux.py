@@ -423,7 +423,7 @@ class Run:
                 last = flow["samples"][-1] if flow["samples"] else {}
                 keep.update(
                     cc=flow.get("cc", "cubic"),
-                    goodput_mbps=round((flow["rx"] - flow["rx_warm"]) * 8e-6 / seconds, 4),
+                    goodput_mbps=round((flow["rx"] - flow["rx_warm"]) * 8e-6 / seconds, 6),
                     rx_bytes_total=flow["rx"],
                     retrans=last.get("total_retrans", 0) - flow.get("retrans_warm", 0),
                     retrans_total=last.get("total_retrans", 0),

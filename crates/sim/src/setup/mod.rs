@@ -56,7 +56,8 @@ impl fmt::Display for Direction {
 pub enum Shaper {
     /// One packet after the other, each taking its length divided by the rate.
     Wire,
-    /// A token bucket of so many bytes before a fast wire, as Linux's htb and tbf.
+    /// A token bucket of so many bytes before a fast wire, as Linux's htb. (tbf, which takes a
+    /// packet before it may leave, is a discipline.)
     Bucket(u32),
     /// Mahimahi's delivery opportunities.
     Trace(Trace),

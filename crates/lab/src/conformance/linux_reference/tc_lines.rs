@@ -1,9 +1,10 @@
 //! `tc` commands of a port to a line: rate, shaper, loss, and the discipline that does the work.
 //!
 //! Forms that the recordings use: a discipline at the root; htb with one class and a discipline
-//! under it; tbf likewise, or with its own FIFO; netem for loss and delay. htb and tbf become the
-//! line's token bucket, netem its loss, everything else is handed to the core's own `tc` parser as
-//! it stands.
+//! under it; tbf likewise, or with its own FIFO; netem for loss and delay. htb becomes the line's
+//! token bucket, netem its loss, everything else is handed to the core's own `tc` parser as it
+//! stands. So is tbf, since it takes a packet from what is below before it may leave: there a
+//! packet more, or less, waits under the eyes of an AQM.
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Arithmetic;
@@ -32,7 +33,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
     let mut rate = None;
     let mut bucket = DEFAULT_BUCKET;
     let (mut loss, mut delay) = (Loss::None, Span::ZERO);
-    let (mut leaf, mut own): (Option<String>, Option<String>) = (None, None);
+    let (mut leaf, mut shaper): (Option<String>, Option<String>) = (None, None);
     for line in lines {
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some(at) = words.windows(2).position(|pair| pair == ["dev", device]) else { continue };
@@ -46,12 +47,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
                 bucket = class.burst.min(class.ceiling);
             }
             "htb" => {}
-            "tbf" => {
-                let shaper = Bucket::read(options)?;
-                rate = Some(shaper.rate);
-                bucket = shaper.burst;
-                own = own_fifo(rest)?;
-            }
+            "tbf" => shaper = Some(rest.join(" ")),
             "netem" => {
                 let mut words = options.iter();
                 while let Some(word) = words.next() {
@@ -76,13 +72,13 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
             _ => leaf = Some(rest.join(" ")),
         }
     }
-    let unlimited = leaf.is_none() && rate.is_none();
-    let words = match (leaf.as_ref().or(own.as_ref()), unlimited) {
-        (Some(words), _) => words.as_str(),
-        (None, true) => "pfifo limit 100000",
-        (None, false) => DEFAULT_LEAF,
+    let words = match (shaper, leaf) {
+        (Some(shaper), Some(leaf)) => format!("{shaper} {leaf}"),
+        (Some(words), None) | (None, Some(words)) => words,
+        (None, None) if rate.is_none() => "pfifo limit 100000".into(),
+        (None, None) => DEFAULT_LEAF.into(),
     };
-    let config: Config = qdisc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
+    let config: Config = qdisc::parse(&words).map_err(|error| format!("`{words}`: {error}"))?;
     let rate = rate.filter(|_| config.rate().is_none());
     let mut setup = LineSetup::wire(config, rate);
     setup.shaper = Shaper::Bucket(bucket);
@@ -108,35 +104,22 @@ fn skip_place<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
     }
 }
 
-/// A token bucket.
+/// A class of htb.
 struct Bucket {
     rate: Rate,
-    /// Its size, and that of htb's second one: with a ceiling equal to the rate both fill equally
-    /// fast, so that the smaller one counts.
+    /// Sizes of its two buckets: with a ceiling equal to the rate both fill equally fast, so that
+    /// the smaller one counts.
     burst: u32,
     ceiling: u32,
 }
 
 impl Bucket {
-    /// htb's and tbf's words.
+    /// Its words.
     fn read(options: &[&str]) -> Result<Bucket, String> {
         let rate = read_rate(value(options, &["rate"]).ok_or("a shaper without a rate")?)?;
         let size = |keys: &[&str]| value(options, keys).map_or(Ok(DEFAULT_BUCKET), read_size);
         let burst = size(&["burst", "buffer", "maxburst"])?;
         Ok(Bucket { rate, burst, ceiling: size(&["cburst", "cbuffer"])? })
-    }
-}
-
-/// Words of the FIFO that tbf has if no discipline follows: it holds bytes, its limit or what its
-/// latency says beyond the burst.
-fn own_fifo(words: &[&str]) -> Result<Option<String>, String> {
-    if value(words, &["limit", "latency", "lat"]).is_none() {
-        return Ok(None);
-    }
-    let words = words.join(" ");
-    match qdisc::parse(&words).map_err(|error| format!("`{words}`: {error}"))? {
-        Config::Tbf(params) => Ok(Some(format!("bfifo limit {}", params.limit))),
-        _ => Ok(None),
     }
 }
 
@@ -187,23 +170,22 @@ mod tests {
         assert_eq!(lossy.line.rate, None);
     }
 
-    /// tbf's own FIFO holds bytes: its limit, or what its latency says beyond the burst.
+    /// tbf shapes by itself, what is below it or its own FIFO.
     #[test]
-    fn tbf_has_a_bucket_and_a_queue_of_its_own() {
-        let of = |words: &str, leaf: &[&str]| {
-            let shaper =
-                format!("tc qdisc add dev r1 root handle 1: tbf rate 8mbit burst 15k {words}");
-            let lines: Vec<String> = [&lines(&[&shaper])[..], &lines(leaf)[..]].concat();
-            let port = port(&lines, "r1").expect("a port");
-            assert_eq!(port.line.rate, Some(Rate::from_bits(8_000_000)));
-            assert_eq!(port.line.shaper, Shaper::Bucket(15 * 1024));
+    fn tbf_stands_above_its_leaf() {
+        let of = |words: &[&str]| {
+            let port = port(&lines(words), "r1").expect("a port");
+            assert_eq!(port.line.rate, None);
             port.line.qdisc
         };
-        let parsed = |words: &str| qdisc::parse(words).expect("words");
-        assert_eq!(of("limit 150000", &[]), parsed("bfifo limit 150000"));
-        assert_eq!(of("latency 100ms", &[]), parsed("bfifo limit 115360"));
+        let shaper = "tc qdisc add dev r1 root handle 1: tbf rate 8mbit burst 15k latency 100ms";
         let leaf = "tc qdisc add dev r1 parent 1: handle 10: codel";
-        assert_eq!(of("limit 150000", &[leaf]), parsed("codel"));
+        let parsed = |words: &str| qdisc::parse(words).expect("words");
+        assert_eq!(of(&[shaper]), parsed("tbf rate 8mbit burst 15k limit 115360"));
+        let both = of(&[shaper, leaf]);
+        let Config::Tbf(params) = &both else { panic!("{both:?}") };
+        assert_eq!(params.below(), parsed("codel"));
+        assert_eq!((params.rate, params.burst), (Rate::from_bits(8_000_000), 15 * 1024));
     }
 
     /// An effect that is not simulated is an error, and no silence.
