@@ -41,6 +41,7 @@ pub const TOGETHER: &[Case] = &[
     ("masqueraded_flows_are_shaped", masquerade),
     ("a_second_up_is_refused", a_second_up_is_refused),
     ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
+    ("a_bridge_passes_each_frame_once", bridge::a_bridge_passes_each_frame_once),
     ("marks_and_washing_pass_a_bridge", bridge::marks_and_washing_pass_a_bridge),
     ("bridges_that_do_more_are_refused", bridge::bridges_that_do_more_are_refused),
     ("damaged_packets_pass", damaged_packets_pass),
@@ -74,7 +75,6 @@ pub const ALONE: &[Case] = &[
         "frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies",
         bridge::frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies,
     ),
-    ("a_bridge_passes_each_frame_once", bridge::a_bridge_passes_each_frame_once),
     (
         "a_stopped_daemon_lets_a_bridges_frames_pass",
         bridge::a_stopped_daemon_lets_a_bridges_frames_pass,
