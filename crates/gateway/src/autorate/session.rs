@@ -200,6 +200,8 @@ mod tests {
             assert_eq!(useless.end, close(7));
             assert!(opens(&mut session, T0));
         }
+        // Just often enough, and just long enough.
+        assert_eq!(Session::default().opened(given(7, 500, 5), T0), Ok(None));
         // Numbers of any size.
         let forever = Opened { token: 1, interval: Duration::ZERO, duration: Duration::MAX };
         assert_eq!(Session::default().opened(forever, T0), Ok(None));

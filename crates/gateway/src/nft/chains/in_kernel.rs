@@ -59,6 +59,7 @@ fn wanted(rules: Ruling) -> Wanted {
 fn table(test: &str, with_rules: Wanted) -> Option<Table> {
     match Table::create(wanted(ruling(&[])), &[]) {
         Err(Error::KernelLacks { what, .. }) => {
+            assert!(!has_all(), "the kernel lacks {what}?");
             eprintln!("NOT RUN: {test} lacks {what}");
             None
         }
@@ -67,6 +68,15 @@ fn table(test: &str, with_rules: Wanted) -> Option<Table> {
             Some(Table::create(with_rules, &[]).unwrap())
         }
     }
+}
+
+/// True if the kernel has NFQUEUE, and `nft` can make tables with an owner.
+fn has_all() -> bool {
+    let script = "add table inet other { flags owner; }; \
+                  add chain inet other arriving { type filter hook prerouting priority 0; }";
+    let made = std::process::Command::new("nft").arg(script).status();
+    std::path::Path::new("/proc/thread-self/net/netfilter/nfnetlink_queue").exists()
+        && made.is_ok_and(|status| status.success())
 }
 
 /// Packets that rules have fitted, of the upload and of the download, by number.

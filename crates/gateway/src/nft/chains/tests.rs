@@ -500,3 +500,21 @@ fn queues_are_bypassed_where_nobody_listens_and_spread_as_was_asked() {
         assert_eq!(inner(&data, 3), Some(&info[..]));
     }
 }
+
+/// Linux before 6.12 leaves the time of an element that is there as it is.
+#[test]
+fn elements_go_and_come_again_with_their_time() {
+    let mut batch = Batch::new(Hooks::Routed, "table");
+    batch.elements("set", &[(vec![10, 0, 0, 1], 7_000)]);
+    let mut told = Vec::new();
+    for message in Messages(batch.end().bytes()) {
+        let Some(all) = inner(message.body.get(4..).unwrap_or_default(), 3) else { continue };
+        let element = inner(all, 1).unwrap();
+        assert_eq!(inner(inner(element, 1).unwrap(), 1), Some(&[10, 0, 0, 1][..]));
+        let ms = inner(element, 4).map(|ms| u64::from_be_bytes(*ms.first_chunk().unwrap()));
+        let creates = i32::from(message.flags) & libc::NLM_F_CREATE != 0;
+        told.push((message.kind & 0xff, ms, creates));
+    }
+    let new = (libc::NFT_MSG_NEWSETELEM, Some(7_000), true);
+    assert_eq!(told, [new, (libc::NFT_MSG_DELSETELEM, None, false), new]);
+}
