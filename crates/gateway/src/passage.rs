@@ -11,6 +11,7 @@
 //! Nothing allocates after construction.
 
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use simnel_core::wire::{clear_dscp, set_ecn_ce};
 
 use crate::classify::LINK;
 use crate::frames::{
-    describe, insert_tag, split, Frame, FrameError, Handle, Inbox, Outgoing, PacketSocket, Pool,
+    describe, split, with_tag, Frame, FrameError, Handle, Inbox, Outgoing, PacketSocket, Pool,
     BATCH, CHUNK_BYTES, MOST_SEGMENTS, TAG_BYTES, VNET_BYTES,
 };
 use crate::links::Mac;
@@ -71,6 +72,14 @@ struct Held {
     chunks: u32,
     /// Where the network header begins, from the Ethernet header on.
     network: usize,
+}
+
+impl Held {
+    /// Its packet, as far as the first chunk has it.
+    fn packet(&self) -> Range<usize> {
+        let frame = usize::from(self.frame.handle.start) + VNET_BYTES;
+        frame + self.network..(frame + self.frame.len as usize).min(CHUNK_BYTES)
+    }
 }
 
 /// A frame of the last receive call.
@@ -166,7 +175,7 @@ impl Passage {
     fn take(&mut self, slot: usize) {
         let arrival = self.inbox.arrival(slot);
         let chunk = self.inbox.claim(&arrival, &mut self.pool);
-        let mut len = arrival.len.saturating_sub(VNET_BYTES);
+        let len = arrival.len.saturating_sub(VNET_BYTES);
         if !arrival.complete || len < ETHERNET_HEADER {
             return self.give_up(chunk);
         }
@@ -177,11 +186,9 @@ impl Passage {
         }
         let at = frame + ETHERNET_HEADER - 2;
         let protocol = u16::from_be_bytes([head[at], head[at + 1]]);
-        let (mut start, mut network) = (TAG_BYTES, ETHERNET_HEADER);
-        if let Some((kind, tag)) = arrival.tag {
-            insert_tag(head, kind, tag);
-            (start, len, network) = (0, len + TAG_BYTES, network + TAG_BYTES);
-        }
+        let (start, len) = with_tag(head, arrival.tag, len);
+        // Behind the tag, whose room is before the frame without one.
+        let network = ETHERNET_HEADER + TAG_BYTES - start;
         let handle = Handle { chunk, start: start as u8 };
         let segment = describe(handle, &head[start..], len).gso_size;
         let whole = Frame { handle, len: len as u32 };
@@ -233,13 +240,10 @@ impl Passage {
     pub(crate) fn event(&self, index: usize) -> Event<'_> {
         let Arrived { id, protocol, segment } = self.arrivals[index];
         let Some(held) = self.held[self.place(id)] else { return Event::Stale };
-        let Handle { chunk, start } = held.frame.handle;
-        let from = usize::from(start) + VNET_BYTES;
-        let end = (from + held.frame.len as usize).min(CHUNK_BYTES);
         Event::Packet(Queued {
             id,
             protocol,
-            bytes: &self.pool.bytes(chunk)[from + held.network..end],
+            bytes: &self.pool.bytes(held.frame.handle.chunk)[held.packet()],
             len: held.frame.len - held.network as u32,
             is_super: segment > 0,
             segment,
@@ -273,10 +277,7 @@ impl Passage {
 
     /// Writes into a frame's header what the discipline has decided about it.
     fn carry_out(&mut self, held: &Held, mark: u32) {
-        let Handle { chunk, start } = held.frame.handle;
-        let network = usize::from(start) + VNET_BYTES + held.network;
-        let end = (network - held.network + held.frame.len as usize).min(CHUNK_BYTES);
-        let packet = &mut self.pool.bytes_mut(chunk)[network..end];
+        let packet = &mut self.pool.bytes_mut(held.frame.handle.chunk)[held.packet()];
         if mark & self.bits.ce() != 0 {
             set_ecn_ce(LINK, packet);
         }
@@ -349,12 +350,14 @@ mod tests {
             self.left.send(frame).unwrap();
         }
 
-        /// Takes in what is there: number, type, length and first byte of each.
+        /// Takes in what is there, none of it a super-packet: number, type, length and first byte
+        /// of each.
         fn receive(&mut self) -> Vec<(u32, u16, u32, u8)> {
             let (count, _) = self.passage.receive().unwrap();
-            let told = |index| match self.passage.event(index) {
-                Event::Packet(queued) => (queued.id, queued.protocol, queued.len, queued.bytes[0]),
-                other => panic!("{other:?}"),
+            let told = |index| {
+                let Event::Packet(queued) = self.passage.event(index) else { panic!("a packet") };
+                assert!(!queued.is_super && queued.bytes.len() <= queued.len as usize);
+                (queued.id, queued.protocol, queued.len, *queued.bytes.first().unwrap_or(&0))
             };
             (0..count).map(told).collect()
         }
@@ -445,10 +448,14 @@ mod tests {
         for to in [OWN, reserved(0), reserved(15), reserved(16), [0xff; 6], OTHERS] {
             bed.arrive(&frame(to, 60));
         }
-        // Neither is a frame.
+        // One of nothing but a header is a frame; these are none.
+        let header = &frame(OTHERS, 60)[..VNET_BYTES + 14];
+        bed.arrive(header);
+        let told = bed.receive();
+        assert_eq!((told.len(), told[3].2), (4, 0));
         bed.arrive(&[0; VNET_BYTES + 13]);
         bed.arrive(&[]);
-        assert_eq!(bed.receive().len(), 3);
+        assert_eq!(bed.receive().len(), 0);
         assert_eq!(bed.passage.control().counters().queue_dropped, 2);
     }
 
@@ -470,6 +477,14 @@ mod tests {
             assert_eq!(bed.left().len(), 2);
         }
         assert_eq!(bed.passage.control().counters().queue_dropped, 100);
+
+        // A chunk has room for this one, and not for a byte more.
+        let most = (CHUNK_BYTES - TAG_BYTES - VNET_BYTES - 14) as u16;
+        for (length, held) in [(most, 8), (most + 1, 4)] {
+            let mut bed = Bed::new(8);
+            (0..10).for_each(|_| bed.arrive(&frame(OTHERS, length)));
+            assert_eq!(bed.receive().len(), held);
+        }
     }
 
     /// One that waits for long keeps its number, and its place.

@@ -67,9 +67,18 @@ pub(crate) fn describe(handle: Handle, head: &[u8], len: usize) -> Packet {
     packet
 }
 
+/// Puts the VLAN tag back, if the kernel took one off a frame of `len` bytes. `chunk` is its first
+/// chunk, in which the virtio header begins at [`TAG_BYTES`]; tells where it does then, and how
+/// long the frame is.
+pub(crate) fn with_tag(chunk: &mut [u8], tag: Option<(u16, u16)>, len: usize) -> (usize, usize) {
+    let Some((protocol, tag)) = tag else { return (TAG_BYTES, len) };
+    insert_tag(chunk, protocol, tag);
+    (0, len + TAG_BYTES)
+}
+
 /// Puts a VLAN tag back that the kernel took off. `chunk` is the first chunk, in which the virtio
 /// header begins at [`TAG_BYTES`]; afterwards it begins at 0 and the frame is a tag longer.
-pub(crate) fn insert_tag(chunk: &mut [u8], protocol: u16, tag: u16) {
+fn insert_tag(chunk: &mut [u8], protocol: u16, tag: u16) {
     chunk.copy_within(TAG_BYTES..TAG_BYTES + VNET_BYTES + MAC_ADDRESSES, 0);
     let at = VNET_BYTES + MAC_ADDRESSES;
     chunk[at..at + 2].copy_from_slice(&protocol.to_be_bytes());
@@ -146,7 +155,9 @@ mod tests {
     #[test]
     fn a_tag_goes_back_between_addresses_and_type() {
         let mut chunk = super_packet(TAG_BYTES);
-        insert_tag(&mut chunk, 0x8100, 0x2007);
+        assert_eq!(with_tag(&mut chunk, None, 700), (TAG_BYTES, 700));
+        assert_eq!(chunk, super_packet(TAG_BYTES));
+        assert_eq!(with_tag(&mut chunk, Some((0x8100, 0x2007)), 700), (0, 704));
         let frame = &chunk[VNET_BYTES..];
         assert_eq!(frame[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         assert_eq!(frame[12..18], [0x81, 0, 0x20, 7, 8, 0]);

@@ -119,7 +119,7 @@ impl Outgoing {
                 }
                 Err(error) => error,
             };
-            match self.tolerate(&error, &is_gone) {
+            match self.tolerate(&error, sys::now(), &is_gone) {
                 Some(true) => {
                     sent.refused += 1;
                     self.advance(pool);
@@ -145,7 +145,12 @@ impl Outgoing {
 
     /// Decides what an error in sending means: this frame is lost, or not; or nothing can be sent
     /// any more.
-    fn tolerate(&mut self, error: &io::Error, is_gone: impl Fn() -> bool) -> Option<bool> {
+    fn tolerate(
+        &mut self,
+        error: &io::Error,
+        now: Time,
+        is_gone: impl Fn() -> bool,
+    ) -> Option<bool> {
         match error.raw_os_error() {
             Some(libc::EINTR) => Some(false),
             Some(libc::EAGAIN) => {
@@ -155,13 +160,13 @@ impl Outgoing {
             // The device's queue is full, or (veth) nobody is at its other end.
             Some(libc::ENOBUFS) => match self.blocked {
                 Blocked::Dead => Some(true),
-                Blocked::Device(since) if sys::now().since(since) > PATIENCE => {
+                Blocked::Device(since) if now.since(since) > PATIENCE => {
                     self.blocked = Blocked::Dead;
                     Some(true)
                 }
                 Blocked::Device(_) => Some(false),
                 _ => {
-                    self.blocked = Blocked::Device(sys::now());
+                    self.blocked = Blocked::Device(now);
                     Some(false)
                 }
             },
@@ -182,5 +187,91 @@ impl Outgoing {
         let Some(frame) = self.frames.pop_front() else { return 0 };
         pool.release(frame.handle.chunk);
         frame.len.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+    use crate::frames::TAG_BYTES;
+
+    /// A frame of `len` bytes in chunks of the pool.
+    fn frame(pool: &mut Pool, len: u32) -> Frame {
+        let count = (TAG_BYTES + VNET_BYTES + len as usize).div_ceil(crate::frames::CHUNK_BYTES);
+        let chunks: Vec<u32> = (0..count).map(|_| pool.take().unwrap()).collect();
+        pool.chain(&chunks);
+        Frame { handle: Handle { chunk: chunks[0], start: TAG_BYTES as u8 }, len }
+    }
+
+    fn free(pool: &mut Pool) -> usize {
+        let taken: Vec<u32> = std::iter::from_fn(|| pool.take()).collect();
+        taken.iter().for_each(|chunk| pool.release(*chunk));
+        taken.len()
+    }
+
+    #[test]
+    fn frames_leave_in_their_order_and_are_counted() {
+        let mut pool = Pool::new(256).unwrap();
+        let before = free(&mut pool);
+        let (ours, theirs) = UnixDatagram::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let to = PacketSocket::on(ours);
+        let mut outgoing = Outgoing::new(1);
+        // More than one load. No datagram is as long as that of the middle.
+        let lengths = (0..40).map(|n| if n == 20 { 400_000 } else { 100 + n });
+        for len in lengths.clone() {
+            outgoing.push(frame(&mut pool, len));
+        }
+        let mut all = Sent::default();
+        let mut came = Vec::new();
+        let mut bytes = [0; 4_096];
+        while !outgoing.is_empty() {
+            let (sent, result) = outgoing.send(&to, &mut pool, || panic!("it is not"));
+            assert!(result.is_ok());
+            all.packets += sent.packets;
+            all.bytes += sent.bytes;
+            all.refused += sent.refused;
+            while let Ok(length) = theirs.recv(&mut bytes) {
+                came.push((length - VNET_BYTES) as u32);
+            }
+        }
+        let expected: Vec<u32> = lengths.filter(|len| *len < 4_096).collect();
+        assert_eq!(came, expected);
+        let total = came.iter().map(|len| u64::from(*len)).sum();
+        assert_eq!(all, Sent { packets: 39, bytes: total, refused: 1 });
+        assert_eq!(free(&mut pool), before, "buffers are free again");
+        for len in [60, 3_000] {
+            outgoing.push(frame(&mut pool, len));
+        }
+        assert_eq!((outgoing.clear(&mut pool), outgoing.is_empty()), (2, true));
+        assert_eq!((outgoing.clear(&mut pool), free(&mut pool)), (0, before));
+    }
+
+    #[test]
+    fn a_full_device_is_asked_again_for_a_while() {
+        let mut outgoing = Outgoing::new(1);
+        let mut says = |code, at, is_gone| {
+            let error = io::Error::from_raw_os_error(code);
+            let fate = outgoing.tolerate(&error, Time(at), || is_gone);
+            (fate, outgoing.blocked())
+        };
+        let (full, patience) = (libc::ENOBUFS, PATIENCE.0);
+        assert_eq!(says(libc::EINTR, 1, false), (Some(false), Blocked::No));
+        assert_eq!(says(libc::EAGAIN, 2, false), (Some(false), Blocked::Socket));
+        assert_eq!(says(full, 3, false), (Some(false), Blocked::Device(Time(3))));
+        assert_eq!(says(full, 3 + patience, false), (Some(false), Blocked::Device(Time(3))));
+        // A frame that it would not take in any case changes nothing for the next...
+        assert_eq!(says(libc::EMSGSIZE, 9, false), (Some(true), Blocked::No));
+        assert_eq!(says(full, 10, false), (Some(false), Blocked::Device(Time(10))));
+        assert_eq!(says(full, 11 + patience, false), (Some(true), Blocked::Dead));
+        // ...and once nothing leaves, nothing is waited for.
+        assert_eq!(says(full, 11 + patience, false), (Some(true), Blocked::Dead));
+        assert_eq!(says(libc::EMSGSIZE, 12 + patience, false), (Some(true), Blocked::Dead));
+        assert_eq!(says(libc::ENETDOWN, 13 + patience, false), (Some(true), Blocked::Dead));
+        for code in [libc::ENETDOWN, libc::ENXIO, libc::ENODEV] {
+            assert_eq!(says(code, 14 + patience, true).0, None);
+        }
     }
 }

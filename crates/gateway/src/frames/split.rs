@@ -33,11 +33,11 @@ struct Layout {
 /// Puts the segments of a super-packet into `segments`, which must be empty. False if it is none
 /// that can be cut here, or the pool has no room; then there are none.
 pub(crate) fn split(pool: &mut Pool, whole: Frame, segments: &mut Vec<Frame>) -> bool {
+    const MOST_HEADERS: usize = VNET_BYTES + u8::MAX as usize;
     let (handle, len) = (whole.handle, whole.len as usize);
-    let mut start = [0; VNET_BYTES + u8::MAX as usize];
-    let room = start.len().min(CHUNK_BYTES - usize::from(handle.start));
     let from = usize::from(handle.start);
-    start[..room].copy_from_slice(&pool.bytes(handle.chunk)[from..from + room]);
+    let mut start = [0; MOST_HEADERS];
+    start.copy_from_slice(&pool.bytes(handle.chunk)[from..][..MOST_HEADERS]);
     let size = usize::from(describe(handle, &start, len).gso_size);
     let Some(layout) = layout(&start, len) else { return false };
     let payload = len - layout.headers;
@@ -215,7 +215,10 @@ mod tests {
     fn put(pool: &mut Pool, bytes: &[u8]) -> Frame {
         let place = TAG_BYTES;
         let padded = [&[0; TAG_BYTES][..], bytes].concat();
-        let chunks: Vec<u32> = padded.chunks(CHUNK_BYTES).map(|_| pool.take().unwrap()).collect();
+        // Not in the order of their memory.
+        let mut chunks: Vec<u32> =
+            padded.chunks(CHUNK_BYTES).map(|_| pool.take().unwrap()).collect();
+        chunks.reverse();
         for (chunk, part) in chunks.iter().zip(padded.chunks(CHUNK_BYTES)) {
             pool.bytes_mut(*chunk)[..part.len()].copy_from_slice(part);
         }
@@ -341,13 +344,20 @@ mod tests {
         let only_headers = &tcp[..network + 52];
         assert_eq!(frames(only_headers), None);
         // Segments longer than a chunk; too many; none.
-        for size in [1_990, 19, 0] {
+        let most = (CHUNK_BYTES - VNET_BYTES - 14 - 52) as u16;
+        assert!(frames(&super_packet(&[], false, false, most, 2_560)).is_some());
+        for size in [most + 1, 19, 0] {
             assert_eq!(frames(&super_packet(&[], false, false, size, 2_560)), None, "{size}");
         }
         assert_eq!(
             frames(&super_packet(&[], false, false, 20, 2_560)).unwrap().len(),
             MOST_SEGMENTS
         );
+    }
+
+    #[test]
+    fn a_carry_of_a_carry_is_added() {
+        assert_eq!(sum(&[0xff, 0xff, 0xff, 0xff, 0, 1]), 1);
     }
 
     #[test]

@@ -21,8 +21,7 @@ use super::error::LinkError;
 use super::moment::Moment;
 use super::port::Port;
 use crate::frames::{
-    self, Blocked, Frame, Handle, Inbox, Outgoing, PacketSocket, Pool, BATCH, RETRY, TAG_BYTES,
-    VNET_BYTES,
+    self, Blocked, Frame, Handle, Inbox, Outgoing, PacketSocket, Pool, BATCH, RETRY, VNET_BYTES,
 };
 use crate::sys;
 
@@ -199,7 +198,7 @@ impl<'a> Direction<'a> {
         for slot in 0..count {
             let arrival = self.inbox.arrival(slot);
             let chunk = self.inbox.claim(&arrival, &mut self.pool);
-            let mut len = arrival.len.saturating_sub(VNET_BYTES);
+            let len = arrival.len.saturating_sub(VNET_BYTES);
             bytes += len as u64;
             if !arrival.complete {
                 self.pool.release(chunk);
@@ -207,11 +206,7 @@ impl<'a> Direction<'a> {
                 continue;
             }
             let head = self.pool.bytes_mut(chunk);
-            let mut start = TAG_BYTES;
-            if let Some((protocol, tag)) = arrival.tag {
-                frames::insert_tag(head, protocol, tag);
-                (start, len) = (0, len + TAG_BYTES);
-            }
+            let (start, len) = frames::with_tag(head, arrival.tag, len);
             let handle = Handle { chunk, start: start as u8 };
             let packet = frames::describe(handle, &head[start..], len);
             let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
