@@ -102,7 +102,9 @@ pub(crate) struct Passage {
     /// By number, of which a part is the place. At least twice as many places as frames.
     held: Box<[Option<Held>]>,
     last_id: u32,
-    /// Chunks of frames that are held, and the most.
+    /// Frames that are held.
+    waiting: u32,
+    /// Their chunks, and the most.
     chunks: u32,
     limit: u32,
     arrivals: Vec<Arrived>,
@@ -142,6 +144,7 @@ impl Passage {
             outgoing: Outgoing::new(4 * BATCH),
             held: vec![None; (2 * limit as usize).next_power_of_two()].into(),
             last_id: 0,
+            waiting: 0,
             chunks: 0,
             limit,
             arrivals: Vec::with_capacity(BATCH * MOST_SEGMENTS),
@@ -168,7 +171,7 @@ impl Passage {
             result => result?,
         };
         (0..count).for_each(|slot| self.take(slot));
-        self.control.waiting.store(self.chunks, Ordering::Relaxed);
+        self.control.waiting.store(self.waiting, Ordering::Relaxed);
         Ok((self.arrivals.len(), count == BATCH))
     }
 
@@ -214,6 +217,7 @@ impl Passage {
             return self.give_up(chunk);
         }
         self.chunks += chunks;
+        self.waiting += 1;
         // Half of the places are free.
         let id = loop {
             self.last_id = self.last_id.wrapping_add(1);
@@ -261,6 +265,7 @@ impl Passage {
             let place = self.place(id);
             let Some(held) = self.held[place].take_if(|held| held.id == id) else { continue };
             self.chunks -= held.chunks;
+            self.waiting -= 1;
             if !accepts {
                 self.pool.release(held.frame.handle.chunk);
                 continue;
@@ -271,7 +276,7 @@ impl Passage {
             self.outgoing.push(held.frame);
         }
         self.send_due();
-        self.control.waiting.store(self.chunks, Ordering::Relaxed);
+        self.control.waiting.store(self.waiting, Ordering::Relaxed);
         Ok(())
     }
 

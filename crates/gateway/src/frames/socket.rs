@@ -103,35 +103,37 @@ impl PacketSocket {
         Ok(PacketSocket { fd, index: AtomicU32::new(0) })
     }
 
-    /// Frames of `interface` arrive from now on, and of no other; whatever waited is thrown away.
-    pub(crate) fn attach(&self, interface: &str) -> Result<(), FrameError> {
+    /// Frames leave by `interface` from now on, and by no other; if it `receives`, those that come
+    /// there arrive.
+    pub(crate) fn attach(&self, interface: &str, receives: bool) -> Result<(), FrameError> {
         let system = |what: &'static str| {
             move |source| FrameError::System { interface: interface.into(), what, source }
         };
-        self.detach();
+        self.stop_receiving();
         let index = sys::interface(interface, Query::Index)
             .map_err(|_| FrameError::NoInterface { interface: interface.into() })?;
-        self.membership(libc::PACKET_ADD_MEMBERSHIP, index)
-            .map_err(system("make the interface promiscuous"))?;
+        if receives {
+            self.membership(libc::PACKET_ADD_MEMBERSHIP, index)
+                .map_err(system("make the interface promiscuous"))?;
+        }
         self.index.store(index, Ordering::Relaxed);
-        self.bind(libc::ETH_P_ALL as u16, index).map_err(system("bind to it"))
+        let protocol = if receives { libc::ETH_P_ALL as u16 } else { 0 };
+        self.bind(protocol, index).map_err(system("bind to it"))
     }
 
     /// Attaches it anew if `interface` is another device than it was.
-    pub(crate) fn follow(&self, interface: &str) -> Result<(), FrameError> {
+    pub(crate) fn follow(&self, interface: &str, receives: bool) -> Result<(), FrameError> {
         match sys::interface(interface, Query::Index) {
-            Ok(index) if index != self.index() => self.attach(interface),
+            Ok(index) if index != self.index() => self.attach(interface, receives),
             _ => Ok(()),
         }
     }
 
-    /// Nothing arrives any more.
-    pub(crate) fn detach(&self) {
-        let _ = self.bind(0, 0);
-        let index = self.index.swap(0, Ordering::Relaxed);
-        if index != 0 {
-            let _ = self.membership(libc::PACKET_DROP_MEMBERSHIP, index);
-        }
+    /// Nothing arrives any more; frames may still leave.
+    pub(crate) fn stop_receiving(&self) {
+        let index = self.index();
+        let _ = self.bind(0, index);
+        let _ = self.membership(libc::PACKET_DROP_MEMBERSHIP, index);
         // What waits is for nobody, and was for somebody else if another process had the socket.
         let mut start = [0; VNET_BYTES];
         while !sys::receive(&self.fd, &mut start).is_err_and(|e| e.kind() == ErrorKind::WouldBlock)

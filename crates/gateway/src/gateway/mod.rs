@@ -299,7 +299,7 @@ impl Gateway {
         if let Some(ports) = &self.ports {
             // Rather twice than not at all: the bridge, too, passes on what comes until it is told.
             ports.attach()?;
-            ours = ports.ours(self.lanes.iter().map(|lane| lane.direction));
+            ours = ports.ours();
         }
         let wanted = Wanted {
             family: self.family()?,
@@ -610,7 +610,7 @@ impl Gateway {
             None => Ok(Drained::default()),
         };
         // The bridge passes on again what comes.
-        self.ports.iter().for_each(Ports::detach);
+        self.ports.iter().for_each(Ports::stop_receiving);
         std::thread::sleep(STRAGGLERS);
         for lane in &self.lanes {
             if lane.is_dead() {

@@ -52,6 +52,8 @@ pub(super) struct Ports {
     pair: Pair,
     /// Theirs, in this order.
     sockets: [Arc<PacketSocket>; 2],
+    /// True for those by which a direction that is shaped comes in.
+    receive: [bool; 2],
 }
 
 impl Ports {
@@ -63,7 +65,8 @@ impl Ports {
         }
         let pair = links::pair_of(&interface)?;
         let sockets = sockets.ok_or_else(|| Error::NoFrameSockets(interface.clone()))?;
-        Ok(Ports { interface, pair, sockets: sockets.both.clone() })
+        let receive = [settings.download.is_some(), settings.upload.is_some()];
+        Ok(Ports { interface, pair, sockets: sockets.both.clone(), receive })
     }
 
     /// The passage of a direction, for `limit` frames at a time.
@@ -81,17 +84,23 @@ impl Ports {
         Ok(Passage::new(ways, limit, self.pair.own.clone(), bits)?)
     }
 
-    /// The ways that are ours in those directions: from port to port.
-    pub(super) fn ours(
-        &self,
-        directions: impl Iterator<Item = Direction>,
-    ) -> Vec<(String, String)> {
-        let (shaped, other) = (&self.interface, &self.pair.other);
-        let way = |direction| match direction {
-            Direction::Download => (shaped.clone(), other.clone()),
-            Direction::Upload => (other.clone(), shaped.clone()),
-        };
-        directions.map(way).collect()
+    /// The ways that are ours, from port to port.
+    pub(super) fn ours(&self) -> Vec<(String, String)> {
+        let [shaped, other] = self.names().map(String::from);
+        let ways = [(shaped.clone(), other.clone()), (other, shaped)];
+        ways.into_iter()
+            .zip(self.receive)
+            .filter_map(|(way, is_ours)| is_ours.then_some(way))
+            .collect()
+    }
+
+    fn names(&self) -> [&str; 2] {
+        [&self.interface, &self.pair.other]
+    }
+
+    fn each(&self) -> impl Iterator<Item = (&PacketSocket, &str, bool)> {
+        let all = self.sockets.iter().zip(self.names()).zip(self.receive);
+        all.map(|((socket, name), receives)| (socket.as_ref(), name, receives))
     }
 
     /// Frames arrive from now on.
@@ -99,9 +108,7 @@ impl Ports {
     /// # Errors
     /// A port is gone.
     pub(super) fn attach(&self) -> Result<(), Error> {
-        let [shaped, other] = &self.sockets;
-        shaped.attach(&self.interface)?;
-        Ok(other.attach(&self.pair.other)?)
+        Ok(self.each().try_for_each(|(socket, name, receives)| socket.attach(name, receives))?)
     }
 
     /// Frames arrive again, if a port was gone and is back.
@@ -109,14 +116,11 @@ impl Ports {
     /// # Errors
     /// As [`Ports::attach`].
     pub(super) fn follow(&self) -> Result<(), Error> {
-        for (socket, interface) in self.sockets.iter().zip([&self.interface, &self.pair.other]) {
-            socket.follow(interface)?;
-        }
-        Ok(())
+        Ok(self.each().try_for_each(|(socket, name, receives)| socket.follow(name, receives))?)
     }
 
-    /// Nothing arrives any more.
-    pub(super) fn detach(&self) {
-        self.sockets.iter().for_each(|socket| socket.detach());
+    /// Nothing arrives any more; what waits may leave.
+    pub(super) fn stop_receiving(&self) {
+        self.sockets.iter().for_each(|socket| socket.stop_receiving());
     }
 }

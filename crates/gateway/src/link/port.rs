@@ -32,7 +32,7 @@ impl Port {
         };
         let (mtu, tx_queue_len) = (ask(Query::Mtu)? + ETHERNET_HEADER, ask(Query::TxQueueLen)?);
         let socket = PacketSocket::unattached()?;
-        socket.attach(interface)?;
+        socket.attach(interface, true)?;
         Ok(Port { socket, interface: interface.into(), mtu, tx_queue_len })
     }
 

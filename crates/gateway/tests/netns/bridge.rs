@@ -91,10 +91,36 @@ pub fn a_bridge_passes_each_frame_once() {
         assert_eq!(copies(&world, (from, to), bind), [1; 200], "{from} to {bind}");
     }
     assert!(received(&world) < 3 * 200);
+    // Nothing is left for a port that nobody listens to.
+    let sockets = world.within("g", || std::fs::read_to_string("/proc/thread-self/net/packet"));
+    for line in sockets.unwrap().lines().skip(1) {
+        assert_eq!(line.split_whitespace().nth(6), Some("0"), "{line}");
+    }
     world.stop();
     for (from, to, bind) in ways {
         assert_eq!(copies(&world, (from, to), bind), [1; 200], "{from} to {bind}, unshaped");
     }
+}
+
+/// Frames that wait when the daemon ends in good order leave.
+pub fn what_waits_between_ports_leaves_at_the_end() {
+    let mut world = World::bridged();
+    world.start(&["wan0=|tbf rate 500kbit burst 2000 limit 1000000"]);
+    let arrived = std::thread::scope(|scope| {
+        let copies = scope.spawn(|| copies(&world, ("c", "s"), "10.77.2.2"));
+        // 200 datagrams take a second; some 150 of them wait.
+        std::thread::sleep(SECOND / 2);
+        let shown = world.client("wan0").show().unwrap();
+        let (queued, held) = (shown[0].stats.backlog.packets, shown[0].kernel.waiting);
+        println!("  {queued} packets wait");
+        assert!(queued > 20 && queued.abs_diff(held) < 5, "{queued} of {held}");
+        world.client("wan0").down().unwrap();
+        copies.join().unwrap()
+    });
+    // In the moment of the change both may pass a frame on.
+    assert!(arrived.iter().all(|&count| count > 0), "{arrived:?}");
+    assert!(arrived.iter().sum::<u32>() < 205, "{arrived:?}");
+    assert!(world.reap().success());
 }
 
 /// How often each of 200 datagrams arrives, one way.

@@ -42,6 +42,10 @@ pub const TOGETHER: &[Case] = &[
     ("a_second_up_is_refused", a_second_up_is_refused),
     ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
     ("a_bridge_passes_each_frame_once", bridge::a_bridge_passes_each_frame_once),
+    (
+        "what_waits_between_ports_leaves_at_the_end",
+        bridge::what_waits_between_ports_leaves_at_the_end,
+    ),
     ("marks_and_washing_pass_a_bridge", bridge::marks_and_washing_pass_a_bridge),
     ("bridges_that_do_more_are_refused", bridge::bridges_that_do_more_are_refused),
     ("damaged_packets_pass", damaged_packets_pass),
