@@ -306,15 +306,17 @@ mod tests {
         };
         assert_eq!(pushed(30_000, None, 0), [31, 62, 96, 127]);
         assert_eq!(pushed(29_999, None, 0)[..2], [30, 60]);
+        assert_eq!(pushed(30_400, None, 0)[..3], [31, 62, 96]);
         // Segments 66 and 132 begin in one call and end in the next; half a window is longer.
         assert_eq!(pushed(1 << 20, None, 0), []);
         // Who slept, or had no more, begins another call.
         assert_eq!(pushed(1 << 20, Some(64_001), 100), [64, 100]);
+        assert_eq!(pushed(1 << 20, Some(64_001), 64), [64]);
         assert_eq!(pushed(60_000, Some(64_001), 0), [61, 64, 125]);
         // Calls that end with a segment are pushed there.
         let mut source = Source::new(&Config::default());
         source.write_with(u32::MAX);
-        let ends = (1..=130).filter(|n| source.pushes(1 + n * 1_024, false));
+        let ends = (1..=130).filter(|n| source.pushes(1 + n * 1_024, *n == 64));
         assert_eq!(ends.collect::<std::vec::Vec<u64>>(), [64, 128]);
     }
 

@@ -201,6 +201,32 @@ fn scaled_windows_are_rounded_up_to_their_unit() {
     }
 }
 
+/// A sender's first block has the first 32,768 bytes, which are numbered from 1.
+#[test]
+fn segments_that_lie_in_two_blocks_are_two_pieces() {
+    for (start, end, split) in [
+        (1, 32_769, false),
+        (1, 32_770, true),
+        (32_768, 32_769, false),
+        (32_768, 32_770, true),
+        (32_769, 65_537, false),
+        (65_536, 65_538, true),
+    ] {
+        assert_eq!(is_split(start, end), split, "{start} {end}");
+    }
+}
+
+/// An application that does not read by itself has read nothing because it was asked.
+#[test]
+fn who_reads_at_once_has_read_all() {
+    let mut window = window(&Config::default());
+    assert!(window.reads(100));
+    assert_eq!(window.read, 100);
+    window.set_auto_read(false);
+    assert!(!window.reads(200));
+    assert_eq!(window.read, 100);
+}
+
 /// `__tcp_select_window`: less than half of the window is rounded down, and nothing if less than a
 /// sixteenth of the memory, or than a segment, is left.
 #[test]
