@@ -303,3 +303,19 @@ fn a_transaction_may_be_judged_only() {
         assert_eq!((judged(None), judged(None)), (Ok(()), Ok(())));
     });
 }
+
+/// Somebody else's may look as it likes.
+#[test]
+fn a_table_that_is_there_already_is_left_alone() {
+    const TEST: &str = "a_table_that_is_there_already_is_left_alone";
+    apart(TEST, || {
+        let Some(table) = table(TEST, wanted(ruling(&[]))) else { return };
+        table.remove().unwrap();
+        let made = std::process::Command::new("nft").args(["add", "table", "inet", NAME]).status();
+        if !made.is_ok_and(|status| status.success()) {
+            return eprintln!("NOT RUN: {TEST} needs nft");
+        }
+        let error = Table::create(wanted(ruling(&[])), &[]).err().unwrap();
+        assert!(matches!(error, Error::TableExists { .. }), "{error}");
+    });
+}
