@@ -31,6 +31,30 @@ const ETHERNET_HEADER: usize = 14;
 /// Group addresses that a bridge keeps to itself: the first 44 bits, and any last four.
 const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0, 0];
 
+/// Hardware addresses of the machine's, for which frames are its own: those of a bridge and its two
+/// ports. The control thread changes them.
+#[derive(Debug, Default)]
+pub(crate) struct Own([AtomicU64; 3]);
+
+impl Own {
+    /// These it is from now on.
+    pub(crate) fn set(&self, all: &[Mac]) {
+        for (number, place) in self.0.iter().enumerate() {
+            place.store(all.get(number).map_or(0, number_of), Ordering::Relaxed);
+        }
+    }
+
+    fn has(&self, address: &Mac) -> bool {
+        let number = number_of(address);
+        self.0.iter().any(|place| place.load(Ordering::Relaxed) == number)
+    }
+}
+
+/// An address as a number, of which none is 0.
+fn number_of(&[a, b, c, d, e, f]: &Mac) -> u64 {
+    u64::from_be_bytes([0, 1, a, b, c, d, e, f])
+}
+
 /// The part of a passage that the control thread sees.
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -109,8 +133,7 @@ pub(crate) struct Passage {
     limit: u32,
     arrivals: Vec<Arrived>,
     segments: Vec<Frame>,
-    /// Frames for these are the machine's own.
-    own: Vec<Mac>,
+    own: Arc<Own>,
     bits: MarkBits,
     control: Arc<Control>,
 }
@@ -124,7 +147,7 @@ impl Passage {
     pub(crate) fn new(
         [from, to]: [Arc<PacketSocket>; 2],
         limit: u32,
-        own: Vec<Mac>,
+        own: Arc<Own>,
         bits: MarkBits,
     ) -> Result<Passage, FrameError> {
         let mut pool = Pool::new(limit as usize)?;
@@ -316,9 +339,9 @@ fn add(counter: &AtomicU64, n: u64) {
 }
 
 /// True for a frame that no bridge passes on, or that is for one of the machine's `own` addresses.
-fn is_kept(frame: &[u8], own: &[Mac]) -> bool {
+fn is_kept(frame: &[u8], own: &Own) -> bool {
     let Some(to) = frame.first_chunk::<6>() else { return true };
-    own.contains(to) || to[..5] == RESERVED && to[5] < 16
+    own.has(to) || to[..5] == RESERVED && to[5] < 16
 }
 
 #[cfg(test)]
@@ -347,7 +370,9 @@ mod tests {
                 end.set_nonblocking(true).unwrap();
             }
             let sockets = [from, to].map(|end| Arc::new(PacketSocket::on(end)));
-            let passage = Passage::new(sockets, limit, vec![OWN], MarkBits::DEFAULT).unwrap();
+            let own = Arc::new(Own::default());
+            own.set(&[[2, 0, 0, 0, 0, 8], OWN]);
+            let passage = Passage::new(sockets, limit, own, MarkBits::DEFAULT).unwrap();
             Bed { passage, verdicts: Verdicts::new(0, 0), left, right }
         }
 
@@ -450,7 +475,8 @@ mod tests {
     fn what_is_the_machines_own_or_no_bridges_is_left_alone() {
         let mut bed = Bed::new(64);
         let reserved = |last| [0x01, 0x80, 0xc2, 0, 0, last];
-        for to in [OWN, reserved(0), reserved(15), reserved(16), [0xff; 6], OTHERS] {
+        // No address is 0, and none is all zeroes.
+        for to in [OWN, reserved(0), reserved(15), reserved(16), [0xff; 6], [0; 6]] {
             bed.arrive(&frame(to, 60));
         }
         // One of nothing but a header is a frame; these are none.
@@ -462,6 +488,11 @@ mod tests {
         bed.arrive(&[]);
         assert_eq!(bed.receive().len(), 0);
         assert_eq!(bed.passage.control().counters().queue_dropped, 2);
+        bed.passage.own.set(&[OTHERS]);
+        for to in [OWN, OTHERS] {
+            bed.arrive(&frame(to, 60));
+        }
+        assert_eq!(bed.receive().len(), 1);
     }
 
     #[test]

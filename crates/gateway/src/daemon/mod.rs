@@ -352,6 +352,8 @@ impl Daemon {
                 }
                 changes.push(Notice::Presence(interface.clone(), change));
             }
+            let followed = gateway.follow_ports();
+            warnings.extend(followed.map(|what| format!("{interface}: {what}")));
             warnings.extend(presence.new_in_tables(now));
             gateway.end_recordings(|client| self.server.has(client));
             if let Err(error) = gateway.follow_clock().and_then(|()| gateway.follow_cgroups()) {

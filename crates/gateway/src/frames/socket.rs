@@ -31,7 +31,7 @@ const CONTROL_WORDS: usize = 10;
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     fd: OwnedFd,
-    /// Number of the interface; 0 for none.
+    /// Number of the interface by which it receives; 0 for none.
     index: AtomicU32,
 }
 
@@ -112,13 +112,15 @@ impl PacketSocket {
         self.stop_receiving();
         let index = sys::interface(interface, Query::Index)
             .map_err(|_| FrameError::NoInterface { interface: interface.into() })?;
+        self.bind(index).map_err(system("bind to it"))?;
+        self.index.store(index, Ordering::Relaxed);
         if receives {
             self.membership(libc::PACKET_ADD_MEMBERSHIP, index)
                 .map_err(system("make the interface promiscuous"))?;
+            sys::set_option(&self.fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0i32)
+                .map_err(system("receive from it"))?;
         }
-        self.index.store(index, Ordering::Relaxed);
-        let protocol = if receives { libc::ETH_P_ALL as u16 } else { 0 };
-        self.bind(protocol, index).map_err(system("bind to it"))
+        Ok(())
     }
 
     /// Attaches it anew if `interface` is another device than it was.
@@ -131,8 +133,13 @@ impl PacketSocket {
 
     /// Nothing arrives any more; frames may still leave.
     pub(crate) fn stop_receiving(&self) {
-        let index = self.index();
-        let _ = self.bind(0, index);
+        // A program that takes nothing of any frame: without an interface none would leave.
+        const NOTHING: libc::sock_filter =
+            libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+        let mut program = [NOTHING];
+        let program = libc::sock_fprog { len: 1, filter: program.as_mut_ptr() };
+        let _ = sys::set_option(&self.fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program);
+        let index = self.index.swap(0, Ordering::Relaxed);
         let _ = self.membership(libc::PACKET_DROP_MEMBERSHIP, index);
         // What waits is for nobody, and was for somebody else if another process had the socket.
         let mut start = [0; VNET_BYTES];
@@ -151,11 +158,11 @@ impl PacketSocket {
         sys::set_option(&self.fd, libc::SOL_PACKET, what, membership)
     }
 
-    fn bind(&self, protocol: u16, index: u32) -> io::Result<()> {
+    fn bind(&self, index: u32) -> io::Result<()> {
         // SAFETY: all zeroes is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol.to_be();
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = index as libc::c_int;
         // SAFETY: `address` is a sockaddr_ll of the length given and outlives the call.
         let bound = unsafe {
@@ -171,7 +178,7 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Number of the interface that it was attached to.
+    /// Number of the interface that it was attached to, until it stopped to receive.
     pub(crate) fn index(&self) -> u32 {
         self.index.load(Ordering::Relaxed)
     }

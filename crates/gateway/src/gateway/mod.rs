@@ -536,6 +536,20 @@ impl Gateway {
         self.settings.tuning.queue_length(highest.as_ref().unwrap_or(config))
     }
 
+    /// Follows a bridge whose frames pass through us; says what has become of it.
+    pub(crate) fn follow_ports(&mut self) -> Option<String> {
+        let (ports, table) = (self.ports.as_mut()?, self.table.as_mut()?);
+        let followed = match ports.follow() {
+            Ok(false) => return None,
+            followed => followed,
+        };
+        match (table.set_ours(ports.ours()), followed) {
+            (Err(error), _) => Some(error.to_string()),
+            (_, Err(error)) => Some(format!("{error}; its frames pass unshaped until then")),
+            _ => Some(String::from("frames of the bridge are shaped again")),
+        }
+    }
+
     fn configure(&self, direction: Direction, config: &Config) -> Result<(), Error> {
         let interface = self.settings.interface.clone();
         if self.lanes_of(direction).next().is_none() {
@@ -578,9 +592,6 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::change`].
     pub(crate) fn follow_device(&mut self) -> Result<(), Error> {
-        if let Some(ports) = &self.ports {
-            ports.follow()?;
-        }
         let device = device_of(&self.settings.interface);
         if (device.mtu, device.tx_queue_len) == (self.device.mtu, self.device.tx_queue_len) {
             return Ok(());

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::frames::PacketSocket;
 use crate::links::{self, Pair};
 use crate::nft::{self, MarkBits, Queueing};
-use crate::passage::Passage;
+use crate::passage::{Own, Passage};
 
 /// The warning of it.
 pub(super) const IN_OUR_MEMORY: &str = "this kernel lacks nft_queue, so frames of the bridge wait \
@@ -49,7 +49,9 @@ impl PortSockets {
 /// The port that is shaped, and the other one.
 pub(super) struct Ports {
     interface: String,
-    pair: Pair,
+    /// None while the bridge is none that can be shaped.
+    pair: Option<Pair>,
+    own: Arc<Own>,
     /// Theirs, in this order.
     sockets: [Arc<PacketSocket>; 2],
     /// True for those by which a direction that is shaped comes in.
@@ -63,10 +65,12 @@ impl Ports {
         if settings.tuning.lanes.are_several() {
             return Err(Error::LanesOnBridge);
         }
+        let own = Arc::new(Own::default());
         let pair = links::pair_of(&interface)?;
+        own.set(&pair.own);
         let sockets = sockets.ok_or_else(|| Error::NoFrameSockets(interface.clone()))?;
         let receive = [settings.download.is_some(), settings.upload.is_some()];
-        Ok(Ports { interface, pair, sockets: sockets.both.clone(), receive })
+        Ok(Ports { interface, pair: Some(pair), own, sockets: sockets.both.clone(), receive })
     }
 
     /// The passage of a direction, for `limit` frames at a time.
@@ -81,42 +85,51 @@ impl Ports {
             Direction::Download => [shaped, other],
             Direction::Upload => [other, shaped],
         };
-        Ok(Passage::new(ways, limit, self.pair.own.clone(), bits)?)
+        Ok(Passage::new(ways, limit, Arc::clone(&self.own), bits)?)
     }
 
     /// The ways that are ours, from port to port.
     pub(super) fn ours(&self) -> Vec<(String, String)> {
-        let [shaped, other] = self.names().map(String::from);
-        let ways = [(shaped.clone(), other.clone()), (other, shaped)];
-        ways.into_iter()
-            .zip(self.receive)
-            .filter_map(|(way, is_ours)| is_ours.then_some(way))
-            .collect()
+        let Some([shaped, other]) = self.names() else { return Vec::new() };
+        let ways = [(shaped, other), (other, shaped)].into_iter().zip(self.receive);
+        let ours = ways.filter(|(_, is_ours)| *is_ours);
+        ours.map(|((from, to), _)| (from.to_owned(), to.to_owned())).collect()
     }
 
-    fn names(&self) -> [&str; 2] {
-        [&self.interface, &self.pair.other]
+    fn names(&self) -> Option<[&str; 2]> {
+        self.pair.as_ref().map(|pair| [&*self.interface, &*pair.other])
     }
 
-    fn each(&self) -> impl Iterator<Item = (&PacketSocket, &str, bool)> {
-        let all = self.sockets.iter().zip(self.names()).zip(self.receive);
-        all.map(|((socket, name), receives)| (socket.as_ref(), name, receives))
-    }
-
-    /// Frames arrive from now on.
+    /// Frames arrive from now on; or still do, also if a port was made anew.
     ///
     /// # Errors
     /// A port is gone.
     pub(super) fn attach(&self) -> Result<(), Error> {
-        Ok(self.each().try_for_each(|(socket, name, receives)| socket.attach(name, receives))?)
+        let names = self.names().into_iter().flatten();
+        let all = self.sockets.iter().zip(names).zip(self.receive);
+        for ((socket, name), receives) in all {
+            socket.follow(name, receives)?;
+        }
+        Ok(())
     }
 
-    /// Frames arrive again, if a port was gone and is back.
+    /// Follows what has become of the bridge. True if other ways are ours than before.
     ///
     /// # Errors
-    /// As [`Ports::attach`].
-    pub(super) fn follow(&self) -> Result<(), Error> {
-        Ok(self.each().try_for_each(|(socket, name, receives)| socket.follow(name, receives))?)
+    /// The bridge can no longer be shaped. That is said once.
+    pub(super) fn follow(&mut self) -> Result<bool, Error> {
+        match links::pair_of(&self.interface) {
+            Ok(pair) => {
+                let changed = self.pair.as_ref() != Some(&pair);
+                self.own.set(&pair.own);
+                self.pair = Some(pair);
+                self.attach().map(|()| changed)
+            }
+            Err(error) => {
+                self.stop_receiving();
+                self.pair.take().map_or(Ok(false), |_| Err(error))
+            }
+        }
     }
 
     /// Nothing arrives any more; what waits may leave.

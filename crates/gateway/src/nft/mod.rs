@@ -289,6 +289,17 @@ impl Table {
         Ok(())
     }
 
+    /// Other ways between a bridge's ports that are ours.
+    pub(crate) fn set_ours(&mut self, ours: Vec<(String, String)>) -> Result<(), Error> {
+        let wanted = Wanted { ours, ..self.wanted.clone() };
+        let mut batch = Batch::new(wanted.family, &self.name);
+        batch.flush_chain(PASS_CHAIN);
+        fill_ours(&mut batch, &wanted);
+        batch.commit(&self.socket).map_err(|(_, e)| Error::system(SETTING, e))?;
+        self.wanted = wanted;
+        Ok(())
+    }
+
     /// Keeps addresses of host names for as long as they say; of names without a rule nothing.
     pub(crate) fn keep(&self, known: &[Known]) -> Result<(), Error> {
         // At most turns nothing is new.
@@ -469,15 +480,20 @@ fn fill(batch: &mut Batch<'_>, wanted: &Wanted, kernel: Kernel) {
             chains::log_names(batch, chain, &wanted.interface, place.name_key, group);
         }
     }
+    fill_ours(batch, wanted);
+    for (queues, place, plan) in wanted.directions() {
+        fill_direction(batch, place, wanted, queues, plan, kernel);
+    }
+}
+
+/// Keeps the bridge from what we pass on.
+fn fill_ours(batch: &mut Batch<'_>, wanted: &Wanted) {
     for (from, to) in &wanted.ours {
         batch.rule(PASS_CHAIN, |rule| {
             rule.interface(libc::NFT_META_IIFNAME, from);
             rule.interface(libc::NFT_META_OIFNAME, to);
             rule.verdict(libc::NF_DROP, None);
         });
-    }
-    for (queues, place, plan) in wanted.directions() {
-        fill_direction(batch, place, wanted, queues, plan, kernel);
     }
 }
 

@@ -4,12 +4,12 @@
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cases::{marks_and_washing, not_run};
 use crate::hangs;
 use crate::transfer::{round_trips, Transfer};
-use crate::world::{address, option, packet_socket, World};
+use crate::world::{address, option, packet_socket, run, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -102,6 +102,16 @@ pub fn a_bridge_passes_each_frame_once() {
     }
 }
 
+/// True if the kernel's own bridge can hand frames to a queue.
+fn queues_frames(world: &World) -> bool {
+    world.nft(&["add", "table", "bridge", "try"]);
+    world.nft(&["add", "chain", "bridge", "try", "c"]);
+    let rule = ["add", "rule", "bridge", "try", "c", "queue", "num", "9"];
+    let queues = world.try_nft(&rule).is_ok();
+    world.nft(&["delete", "table", "bridge", "try"]);
+    queues
+}
+
 /// Frames that wait when the daemon ends in good order leave.
 pub fn what_waits_between_ports_leaves_at_the_end() {
     let mut world = World::bridged();
@@ -121,6 +131,51 @@ pub fn what_waits_between_ports_leaves_at_the_end() {
     assert!(arrived.iter().all(|&count| count > 0), "{arrived:?}");
     assert!(arrived.iter().sum::<u32>() < 205, "{arrived:?}");
     assert!(world.reap().success());
+}
+
+/// A port that is made anew is received from, and while a third one is there the kernel's bridge
+/// passes everything on.
+pub fn a_bridges_ports_may_change() {
+    let mut world = World::bridged();
+    if queues_frames(&world) {
+        return not_run("this kernel has nft_queue, which queues any bridge's frames");
+    }
+    let said = world.start_heard(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
+    let shaped = |world: &World| {
+        let received = || -> u64 {
+            let shown = world.client("wan0").show().unwrap();
+            shown.iter().map(|entry| entry.datapath.received).sum()
+        };
+        let before = received();
+        assert_eq!(copies(world, ("c", "s"), "10.77.2.2"), [1; 200]);
+        assert_eq!(copies(world, ("s", "c"), "10.77.2.3"), [1; 200]);
+        received() - before
+    };
+    assert!(shaped(&world) >= 400);
+
+    world.ip("g", "link set wan1 master simnel-br");
+    said.wait_for("`simnel-br` has 3");
+    assert!(shaped(&world) < 100);
+    world.ip("g", "link set wan1 nomaster");
+    said.wait_for("frames of the bridge are shaped again");
+    assert!(shaped(&world) >= 400);
+
+    world.ip("g", "link del lan0");
+    said.wait_for("`simnel-br` has 1");
+    let [gateway, client] = ["g", "c"].map(|place| world.ns(place));
+    run(&format!("ip link add lan0 netns {gateway} type veth peer name lan0 netns {client}"));
+    world.ip("c", "addr add 10.77.2.3/24 dev lan0");
+    world.ip("c", "link set lan0 up");
+    world.ip("s", "neigh flush dev wan0");
+    world.ip("g", "link set lan0 up");
+    world.ip("g", "link set lan0 master simnel-br");
+    let start = Instant::now();
+    while said.count("frames of the bridge are shaped again") < 2 {
+        assert!(start.elapsed() < SECOND * 5, "the port is not found");
+        std::thread::sleep(SECOND / 20);
+    }
+    assert!(shaped(&world) >= 400);
+    world.stop();
 }
 
 /// How often each of 200 datagrams arrives, one way.
@@ -235,10 +290,7 @@ pub fn bridges_that_do_more_are_refused() {
         assert!(!output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    let queue = ["add", "rule", "bridge", "try", "c", "queue", "num", "9"];
-    world.nft(&["add", "table", "bridge", "try"]);
-    world.nft(&["add", "chain", "bridge", "try", "c"]);
-    if world.try_nft(&queue).is_ok() {
+    if queues_frames(&world) {
         return not_run("this kernel has nft_queue, which queues any bridge's frames");
     }
     assert!(said(" lanes 2").contains("have one lane: leave `lanes` out"), "{}", said(" lanes 2"));
