@@ -14,10 +14,10 @@
 //!
 //! Sources: the drain is ours. The search takes what was delivered without delay for a floor of the
 //! capacity and tries a gain over it, as BBR does (Cardwell et al., ACM Queue 14(5), 2016); gains
-//! double while they succeed. A hold that doubles while the same capacity is found again is Karn's
-//! backoff turned to probing. A burst's rate as the capacity is packet-train dispersion (Dovrolis
-//! et al., "What do packet dispersion techniques measure?", INFOCOM 2001), with a train that nobody
-//! had to send.
+//! double while they succeed, that is, while more is carried than was known. A hold that doubles
+//! while the same capacity is found again is Karn's backoff turned to probing. A burst's rate as the
+//! capacity is packet-train dispersion (Dovrolis et al., "What do packet dispersion techniques
+//! measure?", INFOCOM 2001), with a train that nobody had to send.
 
 use simnel_core::{Rate, Span, Time};
 
@@ -320,9 +320,11 @@ impl Law {
         }
         // What was carried without delay is no more than the capacity.
         let carried = self.history.carried();
-        self.known = Some(self.known.unwrap_or(0).max(carried));
+        let known = self.known.unwrap_or(0);
+        self.known = Some(known.max(carried));
         let next = part(carried, 64 + self.gain, 64).max(self.rate);
-        if carried >= part(self.rate, 31, 32) {
+        // To carry what was known is no success: half of the least gain more is.
+        if carried >= part(self.rate, 31, 32) && carried >= part(known, 128 + FIRST_GAIN, 128) {
             self.gain = (self.gain * 2).min(LAST_GAIN);
         }
         self.stepped = now;

@@ -226,7 +226,8 @@ fn a_rate_returns_to_the_known_capacity_in_steps() {
     assert_eq!(law.rate, 900_000);
 }
 
-/// A sixteenth over what was carried; twice as much each time until a quarter, where all was used.
+/// A sixteenth over what was carried; twice as much each time until a quarter, where all was used
+/// and more than was known.
 #[test]
 fn a_search_takes_longer_steps_while_they_succeed() {
     let searching = |delay| Evidence { searches: true, ..calm(delay) };
@@ -254,6 +255,13 @@ fn a_search_takes_longer_steps_while_they_succeed() {
         let mut law = ready(DOWNLOAD, bytes);
         law.decide_now(&searching(0));
         assert_eq!((law.rate, law.gain), (rate, gain), "{bytes}");
+    }
+    // Nor was what a load came back to after a dip: half of a sixteenth more than known is.
+    for (known, gain) in [(872_728, 8), (872_729, 4), (910_000, 4)] {
+        let mut law = ready(UPLOAD, FULL);
+        law.known = Some(known);
+        law.decide_now(&searching(0));
+        assert_eq!((law.rate, law.gain), (956_250, gain), "{known}");
     }
     // Not while the other direction does, nor with the least delay, nor before a step has shown.
     for (evidence, since) in [(calm(0), 300), (searching(3_000), 300), (searching(0), 299)] {
