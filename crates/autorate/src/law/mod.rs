@@ -15,8 +15,8 @@
 //! Sources: the drain is ours. The search takes what was delivered without delay for a floor of the
 //! capacity and tries a gain over it, as BBR does (Cardwell et al., ACM Queue 14(5), 2016); gains
 //! double while they succeed, that is, while more is carried than was known. A hold that doubles
-//! while the same capacity is found again is Karn's backoff turned to probing. A burst's rate as the
-//! capacity is packet-train dispersion (Dovrolis et al., "What do packet dispersion techniques
+//! while the same capacity is found again is Karn's backoff turned to probing. A burst's rate as
+//! the capacity is packet-train dispersion (Dovrolis et al., "What do packet dispersion techniques
 //! measure?", INFOCOM 2001), with a train that nobody had to send.
 
 use simnel_core::{Rate, Span, Time};
