@@ -6,8 +6,9 @@
 //! do (`nft`), and that rule goes when we do. Frames for the machine itself, and those that no
 //! bridge passes on (IEEE 802.1D, table 7-10), are left to it.
 //!
-//! Super-packets are cut into segments (`frames`), unless the discipline takes them whole. Marks
-//! are put into the frames themselves. Memory is bounded: what is more is dropped, and counted.
+//! Super-packets are cut into segments (`frames`), unless the discipline takes them whole and the
+//! other port's device cuts them. Marks are put into the frames themselves. Memory is bounded: what
+//! is more is dropped, and counted.
 //! Nothing allocates after construction.
 
 use std::io::{self, ErrorKind};
@@ -20,8 +21,8 @@ use simnel_core::wire::{clear_dscp, set_ecn_ce};
 
 use crate::classify::LINK;
 use crate::frames::{
-    describe, split, with_tag, Frame, FrameError, Handle, Inbox, Outgoing, PacketSocket, Pool,
-    BATCH, CHUNK_BYTES, MOST_SEGMENTS, TAG_BYTES, VNET_BYTES,
+    describe, is_plain_tcp, split, with_tag, Frame, FrameError, Handle, Inbox, Outgoing,
+    PacketSocket, Pool, BATCH, CHUNK_BYTES, MOST_SEGMENTS, TAG_BYTES, VNET_BYTES,
 };
 use crate::links::Mac;
 use crate::nfqueue::{verdicts, Event, KernelCounters, Queued, Verdict};
@@ -218,7 +219,8 @@ impl Passage {
         let handle = Handle { chunk, start: start as u8 };
         let segment = describe(handle, &head[start..], len).gso_size;
         let whole = Frame { handle, len: len as u32 };
-        if segment == 0 || self.control.whole.load(Ordering::Relaxed) {
+        let wanted = self.control.whole.load(Ordering::Relaxed);
+        if segment == 0 || wanted && self.to.cuts() && is_plain_tcp(&head[start..]) {
             return self.hold(whole, network, protocol, segment);
         }
         self.segments.clear();
@@ -561,6 +563,12 @@ mod tests {
         assert_eq!(bed.left().len(), 3);
 
         bed.passage.control().set_whole(true);
+        bed.arrive(&whole);
+        let told = bed.receive();
+        assert_eq!(told.len(), 3, "the device does not cut it");
+        told.iter().for_each(|told| bed.verdicts.drop(told.0));
+        bed.say();
+        bed.passage.to.set_cuts(true);
         bed.arrive(&whole);
         assert_eq!(bed.passage.receive().unwrap(), (1, false));
         let Event::Packet(queued) = bed.passage.event(0) else { panic!("a packet") };

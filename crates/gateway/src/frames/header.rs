@@ -13,6 +13,8 @@ pub(crate) const TAG_BYTES: usize = 4;
 
 pub(super) const NEEDS_CSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
 /// `VIRTIO_NET_HDR_GSO_UDP_L4`; other types that come from a socket are TCP.
 pub(super) const GSO_UDP_L4: u8 = 5;
 /// Beside the type: the flow uses ECN.
@@ -36,6 +38,12 @@ impl Handle {
     pub(crate) fn unpack(handle: u64) -> Handle {
         Handle { chunk: handle as u32, start: (handle >> 32) as u8 }
     }
+}
+
+/// True for a super-packet of TCP that any device with segmentation cuts: of no encapsulation, and
+/// without CWR, which only its first segment is to have.
+pub(crate) fn is_plain_tcp(head: &[u8]) -> bool {
+    matches!(head[1], GSO_TCPV4 | GSO_TCPV6)
 }
 
 /// Describes a frame. `head` is the first chunk from the virtio header on; `len` counts the frame
@@ -135,6 +143,10 @@ mod tests {
             (packet.header_len, packet.gso_size)
         };
         assert_eq!(described(|head| head[VNET_BYTES + 46] = 5 << 4), (54, 1448));
+        // Without and with CWR; UDP.
+        let plain = |kind| is_plain_tcp(&[0, kind, 0, 0]);
+        let kinds = [1, 4, 1 | GSO_ECN, 4 | GSO_ECN, 3, GSO_UDP_L4, GSO_NONE];
+        assert_eq!(kinds.map(plain), [true, true, false, false, false, false, false]);
         for flags in [0, 2] {
             let mut bytes = super_packet(0);
             bytes[0] = flags;

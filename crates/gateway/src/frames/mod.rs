@@ -14,7 +14,7 @@ mod split;
 
 pub use error::FrameError;
 
-pub(crate) use header::{describe, with_tag, Handle, TAG_BYTES, VNET_BYTES};
+pub(crate) use header::{describe, is_plain_tcp, with_tag, Handle, TAG_BYTES, VNET_BYTES};
 pub(crate) use outgoing::{Blocked, Frame, Outgoing, RETRY};
 pub(crate) use pool::{Pool, BATCH, CHUNKS_PER_FRAME, CHUNK_BYTES};
 pub(crate) use socket::{Inbox, PacketSocket};

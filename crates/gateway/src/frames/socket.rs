@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::mem::{self, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -18,6 +18,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use super::error::FrameError;
 use super::header::{TAG_BYTES, VNET_BYTES};
 use super::pool::{Pool, BATCH, CHUNKS_PER_FRAME, CHUNK_BYTES};
+use crate::offload;
 use crate::sys::{self, Query};
 
 /// Frames that arrive while we sleep wait here: 16 MB are 10 ms at 10 Gbit/s.
@@ -33,6 +34,9 @@ pub(crate) struct PacketSocket {
     fd: OwnedFd,
     /// Number of the interface by which it receives; 0 for none.
     index: AtomicU32,
+    /// The device cuts super-packets of TCP itself. Without a queue the kernel does not do it for
+    /// one that does not, but drops them.
+    cuts: AtomicBool,
 }
 
 /// Frames on their way in: slots with room for a super-packet each.
@@ -100,7 +104,7 @@ impl PacketSocket {
         // Without CAP_NET_ADMIN, as much as net.core.rmem_max allows.
         let buffer = |option| sys::set_option(&fd, libc::SOL_SOCKET, option, RECEIVE_BUFFER);
         let _ = buffer(libc::SO_RCVBUFFORCE).or_else(|_| buffer(libc::SO_RCVBUF));
-        Ok(PacketSocket { fd, index: AtomicU32::new(0) })
+        Ok(PacketSocket { fd, index: AtomicU32::new(0), cuts: AtomicBool::new(false) })
     }
 
     /// Frames leave by `interface` from now on, and by no other; if it `receives`, those that come
@@ -110,6 +114,7 @@ impl PacketSocket {
             move |source| FrameError::System { interface: interface.into(), what, source }
         };
         self.stop_receiving();
+        self.look_at(interface);
         let index = sys::interface(interface, Query::Index)
             .map_err(|_| FrameError::NoInterface { interface: interface.into() })?;
         self.bind(index).map_err(system("bind to it"))?;
@@ -123,8 +128,21 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Attaches it anew if `interface` is another device than it was.
+    fn look_at(&self, interface: &str) {
+        let has = |feature| offload::feature(interface, feature).unwrap_or(false);
+        let cuts = has("tx-tcp-segmentation") && has("tx-tcp6-segmentation");
+        self.cuts.store(cuts, Ordering::Relaxed);
+    }
+
+    /// True if its device cuts super-packets of TCP itself.
+    #[inline]
+    pub(crate) fn cuts(&self) -> bool {
+        self.cuts.load(Ordering::Relaxed)
+    }
+
+    /// Follows what the device does; attaches it anew if `interface` is another one than it was.
     pub(crate) fn follow(&self, interface: &str, receives: bool) -> Result<(), FrameError> {
+        self.look_at(interface);
         match sys::interface(interface, Query::Index) {
             Ok(index) if index != self.index() => self.attach(interface, receives),
             _ => Ok(()),
@@ -247,7 +265,16 @@ impl PacketSocket {
     /// A socket that stands for one of an interface: each datagram is a frame behind a virtio
     /// header.
     pub(crate) fn on(datagrams: std::os::unix::net::UnixDatagram) -> PacketSocket {
-        PacketSocket { fd: datagrams.into(), index: AtomicU32::new(0) }
+        PacketSocket {
+            fd: datagrams.into(),
+            index: AtomicU32::new(0),
+            cuts: AtomicBool::new(false),
+        }
+    }
+
+    /// The device cuts super-packets of TCP from now on, or not.
+    pub(crate) fn set_cuts(&self, cuts: bool) {
+        self.cuts.store(cuts, Ordering::Relaxed);
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Settings;
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::frames::PacketSocket;
+use crate::frames::{PacketSocket, CHUNKS_PER_FRAME};
 use crate::links::{self, Pair};
 use crate::nft::{self, MarkBits, Queueing};
 use crate::passage::{Own, Passage};
@@ -16,6 +16,9 @@ use crate::passage::{Own, Passage};
 /// The warning of it.
 pub(super) const IN_OUR_MEMORY: &str = "this kernel lacks nft_queue, so frames of the bridge wait \
      in this process; those that wait are lost if it dies (`modprobe nft_queue`)";
+
+/// Chunks that there are at least: two super-packets have room.
+const LEAST: u32 = 2 * CHUNKS_PER_FRAME as u32;
 
 /// True if the kernel's bridge can hand its frames to a queue.
 pub(super) fn kernel_queues() -> bool {
@@ -85,7 +88,7 @@ impl Ports {
             Direction::Download => [shaped, other],
             Direction::Upload => [other, shaped],
         };
-        Ok(Passage::new(ways, limit, Arc::clone(&self.own), bits)?)
+        Ok(Passage::new(ways, limit.max(LEAST), Arc::clone(&self.own), bits)?)
     }
 
     /// The ways that are ours, from port to port.

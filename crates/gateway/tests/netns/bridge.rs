@@ -133,6 +133,23 @@ pub fn what_waits_between_ports_leaves_at_the_end() {
     assert!(world.reap().success());
 }
 
+/// Super-packets reach a port that cannot cut them itself, in segments.
+pub fn a_port_without_segmentation_gets_segments() {
+    let mut world = World::bridged();
+    if !world.try_shell("g", "ethtool -K wan0 tso off 2>/dev/null") {
+        return not_run("there is no ethtool to take segmentation from a port");
+    }
+    // From here on cake takes super-packets whole.
+    world.start(&["wan0=|cake bandwidth 1gbit"]);
+    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5100), false);
+    std::thread::sleep(SECOND / 2);
+    let rate = upload.rate(SECOND) / 1e6;
+    upload.end();
+    println!("  without segmentation: {rate:.0} Mbit/s");
+    assert!(rate > 30.0, "{rate} Mbit/s");
+    world.stop();
+}
+
 /// A port that is made anew is received from, and while a third one is there the kernel's bridge
 /// passes everything on.
 pub fn a_bridges_ports_may_change() {

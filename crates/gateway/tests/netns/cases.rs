@@ -42,6 +42,10 @@ pub const TOGETHER: &[Case] = &[
     ("a_second_up_is_refused", a_second_up_is_refused),
     ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
     ("a_bridge_passes_each_frame_once", bridge::a_bridge_passes_each_frame_once),
+    (
+        "a_port_without_segmentation_gets_segments",
+        bridge::a_port_without_segmentation_gets_segments,
+    ),
     ("a_bridges_ports_may_change", bridge::a_bridges_ports_may_change),
     (
         "what_waits_between_ports_leaves_at_the_end",
