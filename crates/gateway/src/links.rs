@@ -80,27 +80,14 @@ pub(crate) fn dump(each: impl FnMut(Message<'_>)) -> io::Result<()> {
 /// # Errors
 /// A system call failed.
 pub(crate) fn bridge_of(interface: &str) -> Result<Option<u32>, Error> {
-    let mut bridge = None;
-    dump(|message| bridge = bridge.or(port(message.attributes_after(FIXED), interface)))
-        .map_err(|e| Error::system("asking for the interfaces", e))?;
-    Ok(bridge)
+    Ok(devices()?.iter().find_map(|device| device.bridge_of(interface)))
 }
 
-/// The same, by what the kernel tells of one device.
-fn port(attributes: Attributes<'_>, interface: &str) -> Option<u32> {
-    let (mut name, mut master, mut is_port) = (String::new(), None, false);
-    for (kind, data) in attributes {
-        match kind {
-            IFLA_IFNAME => name = text(data),
-            IFLA_MASTER => master = data.first_chunk().map(|n| u32::from_ne_bytes(*n)),
-            IFLA_LINKINFO => {
-                is_port = Attributes(data)
-                    .any(|(kind, data)| kind == IFLA_INFO_SLAVE_KIND && text(data) == "bridge");
-            }
-            _ => {}
-        }
-    }
-    master.filter(|_| is_port && name == interface)
+fn devices() -> Result<Vec<Device>, Error> {
+    let mut all = Vec::new();
+    dump(|message| all.push(Device::of(&message)))
+        .map_err(|e| Error::system("asking for the interfaces", e))?;
+    Ok(all)
 }
 
 /// A bridge that only joins two interfaces.
@@ -118,30 +105,21 @@ pub(crate) struct Pair {
 /// # Errors
 /// It is none of that; or a system call failed.
 pub(crate) fn pair_of(interface: &str) -> Result<Pair, Error> {
-    let bridge = bridge_of(interface)?
+    let all = devices()?;
+    let bridge = all.iter().find_map(|device| device.bridge_of(interface));
+    let bridge = bridge
         .ok_or_else(|| Error::Bridge(format!("`{interface}` is no port of a bridge any more")))?;
-    let (mut pair, mut ports) = (Pair { other: String::new(), own: Vec::new() }, 0);
-    let mut decides = None;
-    dump(|message| {
-        let device = Device::of(&message);
-        if device.index == Some(bridge) {
-            decides = device.decides;
-        } else if device.master == Some(bridge) {
-            ports += 1;
-            if device.name != interface {
-                pair.other = device.name;
-            }
-        } else {
-            return;
+    let itself = all.iter().find(|device| device.index == Some(bridge));
+    let ports: Vec<&Device> = all.iter().filter(|device| device.master == Some(bridge)).collect();
+    let name = itself.map(|device| device.name.clone()).unwrap_or_default();
+    match (&ports[..], itself.and_then(|device| device.decides)) {
+        ([one, two], None) => {
+            let other = if one.name == interface { two } else { one };
+            let own = itself.into_iter().chain(ports.iter().copied());
+            Ok(Pair { other: other.name.clone(), own: own.filter_map(|one| one.address).collect() })
         }
-        pair.own.extend(device.address);
-    })
-    .map_err(|e| Error::system("asking for the interfaces", e))?;
-    let name = sys::interface_name(bridge).unwrap_or_default();
-    match (ports, decides) {
-        (2, None) => Ok(pair),
-        (2, Some(what)) => Err(Error::BridgeDecides { bridge: name, what }),
-        _ => Err(Error::BridgePorts { bridge: name, ports }),
+        ([_, _], Some(what)) => Err(Error::BridgeDecides { bridge: name, what }),
+        _ => Err(Error::BridgePorts { bridge: name, ports: ports.len() }),
     }
 }
 
@@ -152,6 +130,8 @@ struct Device {
     name: String,
     master: Option<u32>,
     address: Option<Mac>,
+    /// Its master is a bridge, and not a bond or the like.
+    is_port: bool,
     /// Of a bridge: what it does beside passing frames on.
     decides: Option<&'static str>,
 }
@@ -167,6 +147,8 @@ impl Device {
                 IFLA_IFNAME => device.name = text(data),
                 IFLA_MASTER => device.master = number(data),
                 IFLA_LINKINFO => {
+                    device.is_port = Attributes(data)
+                        .any(|(kind, data)| kind == IFLA_INFO_SLAVE_KIND && text(data) == "bridge");
                     let info = Attributes(data).find(|(kind, _)| *kind == IFLA_INFO_DATA);
                     let is_on = |(kind, data): (i32, &[u8])| match kind {
                         _ if data.iter().all(|&byte| byte == 0) => None,
@@ -180,6 +162,11 @@ impl Device {
             }
         }
         device
+    }
+
+    /// Number of the bridge that it is a port of, if it is `interface`.
+    fn bridge_of(&self, interface: &str) -> Option<u32> {
+        self.master.filter(|_| self.is_port && self.name == interface)
     }
 }
 
@@ -332,7 +319,7 @@ mod tests {
             writer.end(info);
             writer.finish();
             let message = crate::netlink::Messages(writer.bytes()).next().expect("a message");
-            port(message.attributes_after(FIXED), "eth0")
+            Device::of(&message).bridge_of("eth0")
         };
         assert_eq!(told("eth0", "bridge"), Some(9));
         assert_eq!(told("eth0", "bond"), None);

@@ -21,14 +21,13 @@ use simnel_core::wire::{clear_dscp, set_ecn_ce};
 
 use crate::classify::LINK;
 use crate::frames::{
-    describe, is_plain_tcp, split, with_tag, Frame, FrameError, Handle, Inbox, Outgoing,
-    PacketSocket, Pool, BATCH, CHUNK_BYTES, MOST_SEGMENTS, TAG_BYTES, VNET_BYTES,
+    add, describe, is_plain_tcp, split, with_tag, Frame, FrameError, Handle, Inbox, Outgoing,
+    PacketSocket, Pool, BATCH, CHUNK_BYTES, ETHERNET_HEADER, MOST_SEGMENTS, TAG_BYTES, VNET_BYTES,
 };
 use crate::links::Mac;
 use crate::nfqueue::{verdicts, Event, KernelCounters, Queued, Verdict};
 use crate::nft::MarkBits;
 
-const ETHERNET_HEADER: usize = 14;
 /// Group addresses that a bridge keeps to itself: the first 44 bits, and any last four.
 const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0, 0];
 
@@ -333,11 +332,6 @@ impl AsFd for Passage {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.from.as_fd()
     }
-}
-
-/// Adds to a counter that only this thread writes.
-fn add(counter: &AtomicU64, n: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
 /// True for a frame that no bridge passes on, or that is for one of the machine's `own` addresses.

@@ -8,6 +8,8 @@ use simnel_core::packet::Packet;
 
 /// Bytes of the virtio header.
 pub(crate) const VNET_BYTES: usize = 10;
+/// Bytes of the Ethernet header: two addresses and a type.
+pub(crate) const ETHERNET_HEADER: usize = 14;
 /// Bytes of a VLAN tag; as much is left free before each buffer for putting one back.
 pub(crate) const TAG_BYTES: usize = 4;
 
@@ -52,8 +54,10 @@ pub(crate) fn describe(handle: Handle, head: &[u8], len: usize) -> Packet {
     let mut packet = Packet::new(handle.pack(), len as u32);
     let word = |at: usize| u16::from_ne_bytes([head[at], head[at + 1]]);
     let frame = &head[VNET_BYTES..];
-    if frame.len() >= 14 && matches!([frame[12], frame[13]], [0x81, 0x00] | [0x88, 0xa8]) {
-        packet.network_offset = 14 + TAG_BYTES as u8;
+    if frame.len() >= ETHERNET_HEADER
+        && matches!([frame[12], frame[13]], [0x81, 0x00] | [0x88, 0xa8])
+    {
+        packet.network_offset = (ETHERNET_HEADER + TAG_BYTES) as u8;
     }
     let (gso_type, gso_size) = (head[1] & !GSO_ECN, word(4));
     if gso_type == GSO_NONE || gso_size == 0 {

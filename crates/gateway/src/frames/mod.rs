@@ -12,10 +12,19 @@ mod pool;
 mod socket;
 mod split;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 pub use error::FrameError;
 
-pub(crate) use header::{describe, is_plain_tcp, with_tag, Handle, TAG_BYTES, VNET_BYTES};
+pub(crate) use header::{
+    describe, is_plain_tcp, with_tag, Handle, ETHERNET_HEADER, TAG_BYTES, VNET_BYTES,
+};
 pub(crate) use outgoing::{Blocked, Frame, Outgoing, RETRY};
 pub(crate) use pool::{Pool, BATCH, CHUNKS_PER_FRAME, CHUNK_BYTES};
 pub(crate) use socket::{Inbox, PacketSocket};
 pub(crate) use split::{split, MOST_SEGMENTS};
+
+/// Adds to a counter that only this thread writes.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}

@@ -5,13 +5,12 @@
 //! all headers; what differs is IP's length and identification, TCP's sequence number and flags,
 //! and UDP's length. Transport checksums are left to the kernel, as in what came.
 
-use super::header::{describe, Handle, GSO_UDP_L4, NEEDS_CSUM, VNET_BYTES};
+use super::header::{describe, Handle, ETHERNET_HEADER, GSO_UDP_L4, NEEDS_CSUM, VNET_BYTES};
 use super::outgoing::Frame;
 use super::pool::{Pool, CHUNK_BYTES};
 
 /// Segments of what is cut: 64 KB of 512 bytes each.
 pub(crate) const MOST_SEGMENTS: usize = 128;
-const ETHERNET_HEADER: usize = 14;
 const TAG: usize = 4;
 const IPV6_HEADER: usize = 40;
 /// TCP's flags that only the last segment keeps...

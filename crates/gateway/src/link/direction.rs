@@ -21,7 +21,8 @@ use super::error::LinkError;
 use super::moment::Moment;
 use super::port::Port;
 use crate::frames::{
-    self, Blocked, Frame, Handle, Inbox, Outgoing, PacketSocket, Pool, BATCH, RETRY, VNET_BYTES,
+    self, add, Blocked, Frame, Handle, Inbox, Outgoing, PacketSocket, Pool, BATCH, RETRY,
+    VNET_BYTES,
 };
 use crate::sys;
 
@@ -91,11 +92,6 @@ impl Counters {
             missed,
         }
     }
-}
-
-/// Adds to a counter that only this thread writes.
-fn add(counter: &AtomicU64, n: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
 /// One direction.
