@@ -144,9 +144,19 @@ fn rate_and_delay_are_as_set() {
     assert!(stats[0].dropped > 0, "the flood met the limit");
 }
 
+/// Frames between two hosts with all offloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frames {
+    Plain,
+    /// On a VLAN.
+    Tagged,
+    /// The device behind the link does not cut super-packets.
+    Uncut,
+}
+
 /// A client and a server with all offloads on, so that partial checksums and super-packets cross
-/// the link; on a VLAN if `tagged`.
-fn offloaded(tagged: bool) -> Result<(Testbed, [Namespace; 3]), TestbedError> {
+/// the link.
+fn offloaded(frames: Frames) -> Result<(Testbed, [Namespace; 3]), TestbedError> {
     let mut testbed = Testbed::new("lk-")?;
     let [a, middle, b] = ["a", "m", "b"].map(|name| testbed.namespace(name));
     let (a, middle, b) = (a?, middle?, b?);
@@ -154,7 +164,7 @@ fn offloaded(tagged: bool) -> Result<(Testbed, [Namespace; 3]), TestbedError> {
     testbed.veth((&middle, "right"), (&b, "net0"))?;
     for (host, address) in [(&a, "10.78.0.2/24"), (&b, "10.78.0.1/24")] {
         let mut interface = "net0";
-        if tagged {
+        if frames == Frames::Tagged {
             let tag = ["link", "add", "link", "net0", "name", "tag7", "type", "vlan", "id", "7"];
             host.ip(&tag)?;
             host.ip(&["link", "set", "tag7", "up"])?;
@@ -162,11 +172,14 @@ fn offloaded(tagged: bool) -> Result<(Testbed, [Namespace; 3]), TestbedError> {
         }
         host.address(interface, address)?;
     }
+    if frames == Frames::Uncut {
+        middle.run("ethtool", &["-K", "right", "tso", "off"])?;
+    }
     Ok((testbed, [a, middle, b]))
 }
 
-fn bulk_through(tagged: bool, line: Config, seconds: u64) -> Option<(u64, [DirectionStats; 2])> {
-    let (_testbed, [a, middle, b]) = or_skip("offloads", offloaded(tagged))?;
+fn bulk_through(frames: Frames, line: Config, seconds: u64) -> Option<(u64, [DirectionStats; 2])> {
+    let (_testbed, [a, middle, b]) = or_skip("offloads", offloaded(frames))?;
     let options = BulkOptions { direction: Direction::Upload, flows: 1, congestion: "cubic" };
     let (rate, stats) = with_link(&middle, ["left", "right"], [line.clone(), line], || {
         let bulk =
@@ -176,7 +189,7 @@ fn bulk_through(tagged: bool, line: Config, seconds: u64) -> Option<(u64, [Direc
         thread::sleep(Duration::from_secs(seconds));
         wire::rate(&sampler.stop()) * 8
     });
-    println!("tagged {tagged}: {:.3} Gbit/s of payload, {stats:#?}", rate as f64 / 1e9);
+    println!("{frames:?}: {:.3} Gbit/s of payload, {stats:#?}", rate as f64 / 1e9);
     Some((rate, stats))
 }
 
@@ -187,7 +200,9 @@ fn super_packets_pass_and_are_charged_by_segment() {
     let line = line(bits, Span::from_millis(1), 1000);
     within_tries("super-packets, the rate within 1 %", || {
         let watch = Watch::start();
-        let Some((rate, stats)) = bulk_through(false, line.clone(), 3) else { return Try::Holds };
+        let Some((rate, stats)) = bulk_through(Frames::Plain, line.clone(), 3) else {
+            return Try::Holds;
+        };
         let ideal = bits as f64 * 1448.0 / 1514.0;
         println!("goodput {:.4} of ideal", rate as f64 / ideal);
         let mean = stats[0].received_bytes / stats[0].received_packets;
@@ -203,9 +218,27 @@ fn vlan_tags_survive_with_super_packets() {
     let line = line(bits, Span::from_millis(1), 1000);
     within_tries("tagged super-packets, the rate within 2 %", || {
         let watch = Watch::start();
-        let Some((rate, _)) = bulk_through(true, line.clone(), 2) else { return Try::Holds };
+        let Some((rate, _)) = bulk_through(Frames::Tagged, line.clone(), 2) else {
+            return Try::Holds;
+        };
         let ideal = bits as f64 * 1448.0 / 1518.0;
         watch.judge((rate as f64 / ideal - 1.0).abs() < 0.02)
+    });
+}
+
+#[test]
+fn a_device_that_does_not_cut_gets_segments() {
+    let _alone = alone();
+    let bits = 100_000_000;
+    let line = line(bits, Span::from_millis(1), 1000);
+    within_tries("super-packets in segments, nine tenths of the rate and more", || {
+        let watch = Watch::start();
+        let Some((rate, stats)) = bulk_through(Frames::Uncut, line.clone(), 2) else {
+            return Try::Holds;
+        };
+        let mean = stats[0].received_bytes / stats[0].received_packets;
+        assert!(mean <= 1514, "mean frame of {mean} bytes: not cut");
+        watch.judge(rate > bits / 10 * 9)
     });
 }
 
@@ -214,7 +247,7 @@ fn without_a_rate_the_link_is_fast() {
     let _alone = alone();
     within_tries("200 Mbit/s and more without a rate", || {
         let watch = Watch::start();
-        let through = bulk_through(false, line(0, Span::ZERO, 10_000), 3);
+        let through = bulk_through(Frames::Plain, line(0, Span::ZERO, 10_000), 3);
         watch.judge(through.is_none_or(|(rate, _)| rate > 200_000_000))
     });
 }
@@ -222,7 +255,9 @@ fn without_a_rate_the_link_is_fast() {
 #[test]
 fn a_removed_interface_ends_the_link_with_its_name() {
     let _alone = alone();
-    let Some((_testbed, [a, middle, _])) = or_skip("removal", offloaded(false)) else { return };
+    let Some((_testbed, [a, middle, _])) = or_skip("removal", offloaded(Frames::Plain)) else {
+        return;
+    };
     let line = line(0, Span::ZERO, 100);
     let settings = LinkSettings {
         a: "left".into(),

@@ -21,8 +21,8 @@ use super::error::LinkError;
 use super::moment::Moment;
 use super::port::Port;
 use crate::frames::{
-    self, add, Blocked, Frame, Handle, Inbox, Outgoing, PacketSocket, Pool, BATCH, RETRY,
-    VNET_BYTES,
+    self, add, Blocked, Frame, Handle, Inbox, Outgoing, PacketSocket, Pool, BATCH, MOST_SEGMENTS,
+    RETRY, VNET_BYTES,
 };
 use crate::sys;
 
@@ -43,7 +43,7 @@ const LEAST_REST: Span = Span::from_micros(500);
 /// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionStats {
-    /// Frames that came in, super-packets counted once.
+    /// Frames that came in, super-packets counted once unless they have to be cut.
     pub received_packets: u64,
     /// Their bytes.
     pub received_bytes: u64,
@@ -103,6 +103,8 @@ pub(super) struct Direction<'a> {
     pool: Pool,
     inbox: Inbox,
     outgoing: Outgoing,
+    /// Those of a super-packet that the other device does not cut.
+    segments: Vec<Frame>,
     /// The latest time that the discipline was told.
     told: Time,
     short_waits: u32,
@@ -140,6 +142,7 @@ impl<'a> Direction<'a> {
             inbox: Inbox::new(&mut pool),
             pool,
             outgoing: Outgoing::new(BATCH),
+            segments: Vec::with_capacity(MOST_SEGMENTS),
             told: Time::ZERO,
             short_waits: 0,
             window: sys::now(),
@@ -190,30 +193,54 @@ impl<'a> Direction<'a> {
             return Ok(0);
         }
         let moment = Moment::now();
-        let mut bytes = 0;
         for slot in 0..count {
             let arrival = self.inbox.arrival(slot);
             let chunk = self.inbox.claim(&arrival, &mut self.pool);
             let len = arrival.len.saturating_sub(VNET_BYTES);
-            bytes += len as u64;
-            if !arrival.complete {
-                self.pool.release(chunk);
-                add(&self.counters.truncated, 1);
-                continue;
-            }
-            let head = self.pool.bytes_mut(chunk);
-            let (start, len) = frames::with_tag(head, arrival.tag, len);
-            let handle = Handle { chunk, start: start as u8 };
-            let packet = frames::describe(handle, &head[start..], len);
-            let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
             // A frame that came while we were at work is stamped before our last look at the
             // clock; disciplines are never told of the past.
             self.told = self.told.max(moment.of(arrival.stamp));
-            self.discipline.enqueue(&packet, self.told, &mut owner);
+            if !arrival.complete {
+                self.pool.release(chunk);
+                add(&self.counters.truncated, 1);
+                self.count(len as u32);
+                continue;
+            }
+            let (start, len) = frames::with_tag(self.pool.bytes_mut(chunk), arrival.tag, len);
+            let handle = Handle { chunk, start: start as u8 };
+            self.take(Frame { handle, len: len as u32 });
         }
-        add(&self.counters.received_packets, count as u64);
-        add(&self.counters.received_bytes, bytes);
         Ok(count)
+    }
+
+    /// Offers a frame to the discipline; a super-packet in segments if nobody behind it cuts it.
+    fn take(&mut self, frame: Frame) {
+        let packet = self.packet(frame);
+        let stays_whole = packet.gso_size == 0 || self.to.cuts();
+        if stays_whole || !frames::split(&mut self.pool, frame, &mut self.segments) {
+            return self.enqueue(&packet);
+        }
+        self.pool.release(frame.handle.chunk);
+        for number in 0..self.segments.len() {
+            self.enqueue(&self.packet(self.segments[number]));
+        }
+        self.segments.clear();
+    }
+
+    fn packet(&self, frame: Frame) -> Packet {
+        let bytes = &self.pool.bytes(frame.handle.chunk)[usize::from(frame.handle.start)..];
+        frames::describe(frame.handle, bytes, frame.len as usize)
+    }
+
+    fn enqueue(&mut self, packet: &Packet) {
+        self.count(packet.len);
+        let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
+        self.discipline.enqueue(packet, self.told, &mut owner);
+    }
+
+    fn count(&self, bytes: u32) {
+        add(&self.counters.received_packets, 1);
+        add(&self.counters.received_bytes, bytes.into());
     }
 
     /// Sends everything that is due, unless the device stands still.

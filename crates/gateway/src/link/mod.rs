@@ -5,7 +5,7 @@
 //! serialisation and delay, each direction with a line of its own: a bridge with an Internet line
 //! inside, for trying a gateway out where no slow line is at hand (veth and most LANs have no rate
 //! that matters). Super-packets pass as they are (`frames`), charged to the line segment by
-//! segment.
+//! segment, unless the other device does not cut them.
 //!
 //! One thread and one pool of buffers for each direction (`link/direction.rs`); nothing is shared
 //! between them but two sockets. Memory is bounded by the lines' limits. Every frame received is
