@@ -280,6 +280,30 @@ impl Client {
         }
     }
 
+    /// The same for somebody whose daemon has just ended. Its supervisor may hear of that later;
+    /// until then nobody has the interface.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn await_another(
+        directory: &Path,
+        interface: &str,
+        mut go_on: impl FnMut(&Error) -> bool,
+    ) -> Result<Client, Error> {
+        const AGAIN: Duration = Duration::from_millis(20);
+        /// The supervisor waits for nothing else; a busy machine may let it wait for a core.
+        const HEARD: Duration = Duration::from_secs(2);
+        let end = Instant::now() + HEARD;
+        loop {
+            match Client::await_daemon(directory, interface, &mut go_on) {
+                Err(error @ Error::NotUp { .. }) if Instant::now() < end && go_on(&error) => {
+                    std::thread::sleep(AGAIN);
+                }
+                result => return result,
+            }
+        }
+    }
+
     /// Sends a request and waits for its answer.
     ///
     /// # Errors
@@ -394,6 +418,8 @@ fn protocol(error: serde_json::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use simnel_core::qdisc::{blue, cake, Backlog, Chance, Detail, Totals};
     use simnel_core::{Rate, Span};
 
@@ -406,6 +432,20 @@ mod tests {
         let error = Client { stream: BufReader::new(stream) }.rules().unwrap_err();
         assert_eq!(error.to_string(), "talking to the daemon: it has not answered for 10s");
         drop(daemon);
+    }
+
+    /// Between the end of a daemon and the moment at which its supervisor has the interface.
+    #[test]
+    fn another_daemon_is_awaited_before_anybody_speaks_of_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let connect = |go_on| Client::await_another(directory.path(), "lo", |_| go_on);
+        assert!(matches!(connect(false), Err(Error::NotUp { .. })));
+        std::thread::scope(|scope| {
+            let another = scope.spawn(|| connect(true).map(drop));
+            std::thread::sleep(Duration::from_millis(100));
+            let _listener = UnixListener::bind(socket_path(directory.path(), "lo")).unwrap();
+            another.join().unwrap().expect("the other daemon");
+        });
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl Recording<'_> {
                             "simnel: the daemon of {interface} has ended: waiting for another one"
                         );
                         let go_on = |_: &Error| !stop.load(Ordering::Relaxed);
-                        match Client::await_daemon(&control.directory, interface, go_on) {
+                        match Client::await_another(&control.directory, interface, go_on) {
                             Ok(client) => self.client = client,
                             Err(Error::Restarting(_)) if stop.load(Ordering::Relaxed) => {
                                 self.missed += self.asked.elapsed();
