@@ -170,7 +170,9 @@ fn without_any_reflector_the_timestamps_of_passing_tcp_tell() {
 
 #[test]
 fn where_echoes_are_filtered_the_time_is_asked_for() {
-    let Some(live) = Live::new("where_echoes_are_filtered_the_time_is_asked_for") else { return };
+    let Some(live) = Live::beside_others("where_echoes_are_filtered_the_time_is_asked_for") else {
+        return;
+    };
     let server = &live.home.server;
     within(server, "sh", &["-c", "echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all"]);
     let address = Home::SERVER.to_string();
@@ -314,7 +316,7 @@ fn a_line_is_found_by_irtt_alone() {
 
 #[test]
 fn what_autorate_cannot_use_is_named() {
-    let Some(live) = Live::new("what_autorate_cannot_use_is_named") else { return };
+    let Some(live) = Live::beside_others("what_autorate_cannot_use_is_named") else { return };
     for (words, complaint) in [
         ("upload 2mbit..20mbit", "add `autorate`, or say one rate"),
         ("upload 20mbit autorate", "autorate needs a range"),

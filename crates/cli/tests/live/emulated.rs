@@ -14,7 +14,7 @@ use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_testbed::wire::{self, Sampler};
 use simnel_testbed::{Home, HomeOptions, Namespace, Testbed, TestbedError};
 
-use crate::{alone, within_tries, Try, Watch};
+use crate::{alone, beside_others, within_tries, Try, Watch};
 
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -254,7 +254,7 @@ fn without_a_rate_the_link_is_fast() {
 
 #[test]
 fn a_removed_interface_ends_the_link_with_its_name() {
-    let _alone = alone();
+    let _beside_others = beside_others();
     let Some((_testbed, [a, middle, _])) = or_skip("removal", offloaded(Frames::Plain)) else {
         return;
     };

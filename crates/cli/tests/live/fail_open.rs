@@ -108,7 +108,9 @@ fn kill_daemon(live: &Live, up: u32) {
 
 #[test]
 fn in_the_pause_before_a_restart_the_interface_has_an_owner() {
-    let Some(live) = Live::new("in_the_pause_before_a_restart_the_interface_has_an_owner") else {
+    let Some(live) =
+        Live::beside_others("in_the_pause_before_a_restart_the_interface_has_an_owner")
+    else {
         return;
     };
     let mut up = live.start("wan", "up wan upload 10mbit --for 60s");

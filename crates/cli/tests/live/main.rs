@@ -1,9 +1,9 @@
 //! The gateway's promises, through the program and with real traffic in namespaces.
 //!
-//! Needs root; without, each test says loudly that it did not run. One test at a time: all of them
-//! measure. A busy machine may spoil a measurement, so each that has a figure to reach is allowed
-//! some tries, prints what it saw in each, and fails only if all of them missed and the machine
-//! was quiet in two of them.
+//! Needs root; without, each test says loudly that it did not run. A test that measures is the only
+//! one at its time; those that only look run beside each other. A busy machine may spoil a
+//! measurement, so each that has a figure to reach is allowed some tries, prints what it saw in
+//! each, and fails only if all of them missed and the machine was quiet in two of them.
 
 mod accuracy;
 mod attacks;
@@ -20,7 +20,7 @@ mod trial;
 mod words;
 
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,34 +31,43 @@ use simnel_testbed::{Home, HomeOptions, Namespace, Process, TestbedError};
 const SIMNEL: &str = env!("CARGO_BIN_EXE_simnel");
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The right to be the only test that measures.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// The machine for a test that measures.
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A home for one test, and the right to be the only one.
+/// A part of it, for a test that only looks.
+fn beside_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A home for one test, and its right to the machine.
 struct Live {
     home: Home,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Option<RwLockWriteGuard<'static, ()>>,
+    _beside_others: Option<RwLockReadGuard<'static, ()>>,
 }
 
 impl Live {
-    /// None, and loud words, where namespaces cannot be made.
+    /// For a test that measures. None, and loud words, where namespaces cannot be made.
     fn new(test: &str) -> Option<Live> {
         Live::with(test, HomeOptions { masquerade: true })
     }
 
+    /// The same with other options.
     fn with(test: &str, options: HomeOptions) -> Option<Live> {
-        let alone = alone();
-        match Home::new("lv-", options) {
-            Ok(home) => Some(Live { home, _alone: alone }),
-            Err(TestbedError::NotRoot) => {
-                eprintln!("NOT RUN: {test} needs root");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
+        let alone = Some(alone());
+        let home = home(test, options)?;
+        Some(Live { home, _alone: alone, _beside_others: None })
+    }
+
+    /// For a test that only looks.
+    fn beside_others(test: &str) -> Option<Live> {
+        let beside_others = Some(beside_others());
+        let home = home(test, HomeOptions { masquerade: true })?;
+        Some(Live { home, _alone: None, _beside_others: beside_others })
     }
 
     fn control_dir(&self) -> String {
@@ -114,6 +123,18 @@ impl Live {
         let tables = within(&self.home.gateway, "nft", &["list", "tables"]);
         let queues = within(&self.home.gateway, "cat", &["/proc/net/netfilter/nfnetlink_queue"]);
         !text(&tables.stdout).contains("simnel") && text(&queues.stdout).trim().is_empty()
+    }
+}
+
+/// None, and loud words, where namespaces cannot be made.
+fn home(test: &str, options: HomeOptions) -> Option<Home> {
+    match Home::new("lv-", options) {
+        Ok(home) => Some(home),
+        Err(TestbedError::NotRoot) => {
+            eprintln!("NOT RUN: {test} needs root");
+            None
+        }
+        Err(error) => panic!("{error}"),
     }
 }
 

@@ -35,7 +35,7 @@ fn uploads(home: &Home) -> Bulk {
 
 #[test]
 fn what_is_recorded_is_replayed() {
-    let Some(live) = Live::new("what_is_recorded_is_replayed") else { return };
+    let Some(live) = Live::beside_others("what_is_recorded_is_replayed") else { return };
     let directory = live.home.testbed.directory().unwrap().to_owned();
     let control = live.control_dir();
     let record = |name: &str, options: &str| -> Process {

@@ -27,7 +27,9 @@ fn upload(live: &Live) -> String {
 
 #[test]
 fn a_trial_ends_by_itself_unless_it_is_kept() {
-    let Some(live) = Live::new("a_trial_ends_by_itself_unless_it_is_kept") else { return };
+    let Some(live) = Live::beside_others("a_trial_ends_by_itself_unless_it_is_kept") else {
+        return;
+    };
     let begin = Instant::now();
     let mut up = live.start("wan", "up wan download 50mbit upload 10mbit --for 4s");
     let shown = text(&live.simnel("show wan").stderr);

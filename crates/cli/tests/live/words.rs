@@ -14,7 +14,8 @@ use crate::{text, within, Live, SECOND, SIMNEL};
 
 #[test]
 fn two_interfaces_at_once_and_no_second_gateway_on_one() {
-    let Some(live) = Live::new("two_interfaces_at_once_and_no_second_gateway_on_one") else {
+    let Some(live) = Live::beside_others("two_interfaces_at_once_and_no_second_gateway_on_one")
+    else {
         return;
     };
     let nothing = live.simnel("show");
@@ -78,7 +79,9 @@ fn two_interfaces_at_once_and_no_second_gateway_on_one() {
 
 #[test]
 fn a_bridge_that_serves_nothing_is_not_left_behind() {
-    let Some(live) = Live::new("a_bridge_that_serves_nothing_is_not_left_behind") else { return };
+    let Some(live) = Live::beside_others("a_bridge_that_serves_nothing_is_not_left_behind") else {
+        return;
+    };
     let ip = |words: &str| {
         within(&live.home.gateway, "ip", &words.split(' ').collect::<Vec<_>>()).status.success()
     };
@@ -96,7 +99,10 @@ fn a_bridge_that_serves_nothing_is_not_left_behind() {
 
 #[test]
 fn an_interface_that_is_down_renamed_or_gone_is_said() {
-    let Some(live) = Live::new("an_interface_that_is_down_renamed_or_gone_is_said") else { return };
+    let Some(live) = Live::beside_others("an_interface_that_is_down_renamed_or_gone_is_said")
+    else {
+        return;
+    };
     let ip = |words: &str| {
         let done = within(&live.home.gateway, "ip", &words.split(' ').collect::<Vec<_>>());
         assert!(done.status.success(), "{words}: {}", text(&done.stderr));
@@ -141,7 +147,7 @@ fn least_words(name: &str) -> &str {
 
 #[test]
 fn every_discipline_serves_a_real_line() {
-    let Some(live) = Live::new("every_discipline_serves_a_real_line") else { return };
+    let Some(live) = Live::beside_others("every_discipline_serves_a_real_line") else { return };
     let line = live.line("rate 30mbit delay 1ms fifo 100p");
     let home = &live.home;
     let options = BulkOptions { direction: Direction::Upload, flows: 4, congestion: "cubic" };
@@ -172,7 +178,9 @@ fn every_discipline_serves_a_real_line() {
 
 #[test]
 fn what_stands_below_a_shaper_is_shown_and_changed() {
-    let Some(live) = Live::new("what_stands_below_a_shaper_is_shown_and_changed") else { return };
+    let Some(live) = Live::beside_others("what_stands_below_a_shaper_is_shown_and_changed") else {
+        return;
+    };
     let one = |text: &str, word: &str| {
         let found: Vec<&str> = text.lines().filter(|line| line.contains(word)).collect();
         assert_eq!(found.len(), 1, "`{word}`: {text}");

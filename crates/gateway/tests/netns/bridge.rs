@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::cases::{marks_and_washing, not_run};
 use crate::hangs;
 use crate::transfer::{round_trips, Transfer};
-use crate::world::{address, option, packet_socket, run, World};
+use crate::world::{address, bound, option, packet_socket, run, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -200,7 +200,7 @@ fn copies(world: &World, (from, to): (&str, &str), bind: &str) -> [u32; 200] {
     let at = address(bind, 6001);
     let (ready, wait) = std::sync::mpsc::channel();
     let receiver = world.spawn(to, move || {
-        let socket = UdpSocket::bind(at).unwrap();
+        let socket = bound(at);
         socket.set_read_timeout(Some(SECOND)).unwrap();
         ready.send(()).unwrap();
         let (mut copies, mut bytes) = ([0; 200], [0; 256]);

@@ -1,13 +1,12 @@
 //! Rules about the machine's own programs, by control group.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::rules::{start, tiers};
-use crate::world::{address, World};
+use crate::world::{address, listener, World};
 
 /// Bytes each way; with headers, some 70 packets.
 const BYTES: usize = 100_000;
@@ -37,7 +36,7 @@ impl Drop for Group {
 
 /// A program of the gateway in `group` that sends and takes [`BYTES`].
 fn exchange(world: &World, group: Option<&Path>, port: u16) {
-    let listener = world.within("s", || TcpListener::bind(address(SERVER, port)).unwrap());
+    let listener = world.within("s", || listener(address(SERVER, port)));
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -80,7 +79,7 @@ pub fn rules_know_control_groups() {
     let inner = Group::make(slice.0.join("inner"));
     let other = Group::make(slice.0.join("other"));
     let mut world = World::new();
-    std::env::set_var("GW_CGROUPS", "1");
+    world.cgroups = true;
     // The first that fits decides, also where a group is within another.
     let rules = format!(
         "[[rule]]\ncgroups = [\"{name}/other\", \"{name}/inner\"]\nport = 7002\npass = true\n\
@@ -128,7 +127,6 @@ pub fn rules_know_control_groups() {
         println!("  followed after {:?}", begin.elapsed());
     }
     world.stop();
-    std::env::remove_var("GW_CGROUPS");
     drop((other, inner, slice));
 }
 

@@ -62,15 +62,14 @@ pub fn privileges_are_given_up() {
     }
     for locked in [false, true] {
         let mut world = World::new();
-        let file = world.control.with_extension("toml");
         let text = format!(
             "control_dir = \"{}\"\n[[interface]]\nname = \"wan0\"\ndownload = \"20mbit\"\n\
              upload = \"8mbit\"\nlock_memory = {locked}\n",
             world.control.display()
         );
-        std::fs::write(&file, text).unwrap();
+        std::fs::write(world.file(), text).unwrap();
         let mut command = world.daemon_command(&["file"], &world.control);
-        world.daemon = Some(command.env("GW_FILE", &file).spawn().unwrap());
+        world.daemon = Some(command.spawn().unwrap());
         let is_there = |guard| world.serves("wan0") && is_confined(&world, guard);
         let (daemon, guard) = family_where(&world, |(_, guard)| is_there(guard));
         assert_confined(&world, (daemon, guard), locked);
@@ -79,7 +78,6 @@ pub fn privileges_are_given_up() {
         let family = family_where(&world, is_new);
         assert_confined(&world, family, locked);
         world.stop();
-        let _ = std::fs::remove_file(file);
     }
 }
 

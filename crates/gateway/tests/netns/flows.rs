@@ -8,7 +8,7 @@ use simnel_gateway::flows::{FlowEntry, LineEntry};
 use simnel_gateway::view::{Look, Naming, Viewer};
 use simnel_gateway::Direction;
 
-use crate::world::{address, option, World};
+use crate::world::{address, bound, option, World};
 
 const PORT: u16 = 7000;
 const PAYLOAD: usize = 1000;
@@ -29,7 +29,7 @@ pub fn flows_are_told_of() {
     const SENT: u64 = 300;
     let mut world = World::new();
     world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 2mbit memlimit 200kb"]);
-    let server = world.within("s", || UdpSocket::bind(address("10.77.2.2", PORT)).unwrap());
+    let server = world.within("s", || bound(address("10.77.2.2", PORT)));
     server.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let client = world.within("c", || UdpSocket::bind(address("10.77.1.2", 0)).unwrap());
     option(&client, libc::IPPROTO_IP, libc::IP_TOS, i32::from(EF) << 2);
@@ -75,7 +75,7 @@ pub fn fragments_are_paid_for() {
     let mut world = World::new();
     world.start(&["wan0=|cake bandwidth 20mbit"]);
     let sender = world.within("g", || UdpSocket::bind(address("10.77.2.1", 0)).unwrap());
-    let server = world.within("s", || UdpSocket::bind(address("10.77.2.2", PORT)).unwrap());
+    let server = world.within("s", || bound(address("10.77.2.2", PORT)));
     server.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     sender.send_to(&[0; LONG], address("10.77.2.2", PORT)).unwrap();
     let mut buffer = [0; 2 * LONG];
@@ -103,7 +103,7 @@ fn responder(world: &World, group: &str) -> UdpSocket {
         // The whole port would be that of IPv4 as well.
         IpAddr::V6(group) => SocketAddrV6::new(group, MDNS, 0, index).into(),
     };
-    let socket = world.within("c", || UdpSocket::bind(at).unwrap());
+    let socket = world.within("c", || bound(at));
     match group {
         IpAddr::V4(group) => socket.join_multicast_v4(&group, &"10.77.1.2".parse().unwrap()),
         IpAddr::V6(group) => socket.join_multicast_v6(&group, index),

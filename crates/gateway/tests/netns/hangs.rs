@@ -15,7 +15,7 @@ use simnel_gateway::Direction;
 
 use crate::cases::not_run;
 use crate::transfer::Transfer;
-use crate::world::{address, World};
+use crate::world::{address, bound, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The promise: a hang is no longer than this on the line.
@@ -40,7 +40,7 @@ impl Pings {
         let stopped = Arc::clone(&stop);
         let echo = world.spawn("s", move || {
             off_first_core();
-            let socket = UdpSocket::bind("10.77.2.2:7000").unwrap();
+            let socket = bound("10.77.2.2:7000");
             socket.set_read_timeout(Some(SECOND / 5)).unwrap();
             ready.send(()).unwrap();
             let mut buffer = [0; 64];
@@ -210,10 +210,11 @@ pub fn survives_in(mut world: World, lanes: usize, hang: impl FnOnce(i32, Durati
     std::thread::sleep(SECOND / 2);
     let shown = world.client("wan0").show().unwrap();
     assert!(shown[1].config.contains("4Mbit"), "{}", shown[1].config);
-    for direction in ["simnel-upload", "simnel-download"] {
-        let wakes = wakes(daemon, &threads_named(daemon, direction));
-        assert!(wakes.len() == lanes && !wakes.contains(&0), "{direction}: {wakes:?}");
-    }
+    let of = |direction: &str| threads_named(daemon, direction);
+    let threads = [of("simnel-upload"), of("simnel-download")];
+    assert!(threads.iter().all(|threads| threads.len() == lanes), "{threads:?}");
+    let wakes = wakes(daemon, &threads.concat());
+    assert!(!wakes.contains(&0), "of upload and download: {wakes:?}");
     pings.end();
     let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
     std::thread::sleep(SECOND);

@@ -16,16 +16,14 @@ use crate::cases::{assert_rate, not_run};
 use crate::hangs::{family_where, kill};
 use crate::transfer::Transfer;
 use crate::wire::Arrivals;
-use crate::world::{address, option, World};
+use crate::world::{address, bound, option, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Writes the file that the daemon reads, with the world's own control directory.
 fn write_file(world: &World, interfaces: &str) {
-    let file = world.control.with_extension("file");
     let text = format!("control_dir = \"{}\"\n{interfaces}", world.control.display());
-    std::fs::write(&file, text).unwrap();
-    std::env::set_var("GW_FILE", file);
+    std::fs::write(world.file(), text).unwrap();
 }
 
 /// More packets than the kernel may keep for us pass unshaped; none is lost.
@@ -40,7 +38,7 @@ pub fn what_a_full_queue_cannot_take_passes() {
     world.start(&["file"]);
     let (ready, wait) = std::sync::mpsc::channel();
     let receiver = world.spawn("s", move || {
-        let socket = UdpSocket::bind("10.77.2.2:6000").unwrap();
+        let socket = bound("10.77.2.2:6000");
         socket.set_read_timeout(Some(SECOND)).unwrap();
         option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 8 << 20);
         ready.send(()).unwrap();
@@ -101,7 +99,7 @@ pub fn marks_of_others_stay_as_they_are() {
     }
     world.start(&["wan0=cake bandwidth 1mbit wash|cake bandwidth 1mbit wash"]);
     for (from, to, bind) in [("c", "s", "10.77.2.2:6001"), ("s", "c", "10.77.1.2:6001")] {
-        let sink = world.within(to, move || UdpSocket::bind(bind).unwrap());
+        let sink = world.within(to, move || bound(bind));
         world.within(from, move || {
             let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
             // EF, able to bear marks.

@@ -78,7 +78,7 @@ fn main() {
 fn lists() -> &'static [(&'static [Case], usize)] {
     match in_kernel::is_asked() {
         true => &[(cases::IN_THE_KERNEL, 1)],
-        false => &[(cases::TOGETHER, 2), (cases::ALONE, 1)],
+        false => &[(cases::TOGETHER, 3), (cases::ALONE, 1)],
     }
 }
 

@@ -35,7 +35,6 @@ pub fn mark_bits_that_others_use_are_left_alone() {
     assert!(clears(&world, 0x00c0_0000), "the two highest that nobody uses");
     world.stop();
 
-    let file = world.control.with_extension("marks");
     let text = |mask: &str| {
         let directory = world.control.display();
         format!(
@@ -48,9 +47,9 @@ pub fn mark_bits_that_others_use_are_left_alone() {
         ("0x02100000", "of `ip rule`"),
         ("0x00300000", ""),
     ] {
-        std::fs::write(&file, text(mask)).unwrap();
+        std::fs::write(world.file(), text(mask)).unwrap();
         let mut command = world.daemon_command(&["file"], &world.control);
-        let mut child = command.env("GW_FILE", &file).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut ready = String::new();
         let out = child.stdout.take().unwrap();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut ready).unwrap();
@@ -61,5 +60,4 @@ pub fn mark_bits_that_others_use_are_left_alone() {
         assert_eq!(warning.is_some(), !user.is_empty(), "{said}");
         assert!(said.contains(user), "{said}");
     }
-    let _ = std::fs::remove_file(file);
 }

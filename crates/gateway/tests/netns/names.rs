@@ -1,12 +1,12 @@
 //! Rules with host names: addresses learnt from answers of DNS that pass, and kept as promised.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::hangs::{family_where, kill};
 use crate::rules::{exchange, reload, reset, start, tiers, EACH};
-use crate::world::{address, World};
+use crate::world::{address, bound, listener, World};
 
 /// The server's addresses, as its own resolver tells them.
 const V4: &str = "10.77.2.2";
@@ -44,7 +44,7 @@ fn answer(query: &[u8], to: IpAddr) -> Vec<u8> {
 /// Asks the server's resolver by UDP.
 fn ask(world: &World, id: u16) {
     let far = address(V4, 53);
-    let resolver = world.within("s", || UdpSocket::bind(far).unwrap());
+    let resolver = world.within("s", || bound(far));
     let client = world.within("c", || UdpSocket::bind("0.0.0.0:0").unwrap());
     for socket in [&resolver, &client] {
         socket.set_read_timeout(Some(2 * SECOND)).unwrap();
@@ -59,7 +59,7 @@ fn ask(world: &World, id: u16) {
 /// Asks for the address of IPv6 by TCP.
 fn ask_by_tcp(world: &World) {
     let far = address(V6, 53);
-    let listener = world.within("s", || TcpListener::bind(far).unwrap());
+    let listener = world.within("s", || listener(far));
     let mut client = world.within("c", || TcpStream::connect(far).unwrap());
     let (mut server, _) = listener.accept().unwrap();
     for stream in [&client, &server] {
@@ -107,8 +107,8 @@ pub fn rules_follow_host_names() {
     assert_eq!(in_voice(&world, V4), [0, 0], "nobody has asked");
 
     // What nobody asked for changes nothing, nor does an answer to another question.
-    let client = world.within("c", || UdpSocket::bind("10.77.1.2:7053").unwrap());
-    let stranger = world.within("s", || UdpSocket::bind(address(V4, 53)).unwrap());
+    let client = world.within("c", || bound("10.77.1.2:7053"));
+    let stranger = world.within("s", || bound(address(V4, 53)));
     let to = address("10.77.1.2", 7_053);
     for id in 0..50 {
         let forged = answer(&query(id, "video.example.org", 1), V4.parse().unwrap());

@@ -1,7 +1,7 @@
 //! Rules of the configuration file: what they do to packets, and that they go when the daemon does.
 
 use std::io::Read;
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use simnel_gateway::rules::Counted;
 use simnel_gateway::Direction;
 
 use crate::hangs::{family_where, kill};
-use crate::world::{address, option, World};
+use crate::world::{address, bound, listener, option, World};
 
 /// Datagrams that go each way at each port.
 pub const EACH: u64 = 20;
@@ -27,12 +27,11 @@ fn write_file(world: &World, words: &str, rules: &str) {
          [[interface]]\nname = \"wan0\"\ndownload = \"20mbit\"\nupload = \"8mbit\"\n\
          {words}\n{rules}"
     );
-    std::fs::write(world.control.with_extension("file"), text).unwrap();
+    std::fs::write(world.file(), text).unwrap();
 }
 
 pub fn start(world: &mut World, words: &str, rules: &str) {
     write_file(world, words, rules);
-    std::env::set_var("GW_FILE", world.control.with_extension("file"));
     world.start(&["file"]);
 }
 
@@ -51,7 +50,7 @@ pub fn reload(world: &World, words: &str, rules: &str, traffic: &str) {
 pub fn exchange(world: &World, server: &str, port: u16, tos: i32) {
     let far = address(server, port);
     let (v4, home) = (far.is_ipv4(), if far.is_ipv4() { "0.0.0.0" } else { "::" });
-    let server = world.within("s", || UdpSocket::bind(far).unwrap());
+    let server = world.within("s", || bound(far));
     let client = world.within("c", || UdpSocket::bind(address(home, 0)).unwrap());
     for socket in [&server, &client] {
         socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
@@ -168,7 +167,7 @@ fn counted(world: &World) -> Vec<[u64; 2]> {
 
 /// Connects to a port of the server and resets that.
 fn connect(world: &World, server: &str, port: u16) {
-    let listener = world.within("s", || TcpListener::bind(address(server, port)).unwrap());
+    let listener = world.within("s", || listener(address(server, port)));
     let client = world.within("c", || TcpStream::connect(address(server, port)).unwrap());
     let (accepted, _) = listener.accept().unwrap();
     reset(client, accepted);
@@ -349,8 +348,7 @@ pub fn rules_choose_classes() {
          [[rule]]\nport = 7001\nclass = \"1:10\"\n",
         world.control.display()
     );
-    std::fs::write(world.control.with_extension("file"), text).unwrap();
-    std::env::set_var("GW_FILE", world.control.with_extension("file"));
+    std::fs::write(world.file(), text).unwrap();
     // The device's own discipline is not to see our classes.
     world.nft(&["add", "table", "inet", "behind"]);
     let hook = "{ type filter hook postrouting priority 150; }";
@@ -379,7 +377,7 @@ fn flood(world: &World, hosts: &[&'static str]) -> Vec<f64> {
     const LASTS: Duration = Duration::from_millis(1_500);
     let senders = hosts.iter().zip(7_001..).map(|(host, port)| {
         let far = address("10.77.2.2", port);
-        let server = world.within("s", || UdpSocket::bind(far).unwrap());
+        let server = world.within("s", || bound(far));
         server.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
         let client = world.within("c", || UdpSocket::bind(address(host, 0)).unwrap());
         let sender = std::thread::spawn(move || {

@@ -1,13 +1,13 @@
 //! TCP transfers and datagram exchanges to measure by, always with CUBIC.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::world::{cubic, World};
+use crate::world::{bound, cubic, listener, World};
 
 /// One running transfer; counts what its receiver got.
 pub struct Transfer {
@@ -56,7 +56,7 @@ impl Transfer {
             if place == listening {
                 let ready = ready.clone();
                 threads.push(world.spawn(place, move || {
-                    let listener = TcpListener::bind(at).unwrap();
+                    let listener = listener(at);
                     cubic(&listener);
                     ready.send(()).unwrap();
                     work(listener.accept().unwrap().0);
@@ -96,7 +96,7 @@ impl Transfer {
 pub fn round_trips(world: &World, at: SocketAddr, count: usize, gap: Duration) -> Vec<Duration> {
     let (ready, wait) = std::sync::mpsc::channel();
     let echo = world.spawn("s", move || {
-        let socket = UdpSocket::bind(at).unwrap();
+        let socket = bound(at);
         socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         ready.send(()).unwrap();
         let mut buffer = [0; 2048];

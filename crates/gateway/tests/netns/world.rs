@@ -7,7 +7,7 @@
 //! IPv6 likewise under fd77:N::/64. All of it vanishes with the value, and so does the daemon.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -20,6 +20,8 @@ use simnel_testbed::{Namespace, Testbed};
 pub struct World {
     places: [Namespace; 3],
     pub control: PathBuf,
+    /// The daemon finds groups of the second version at their usual place.
+    pub cgroups: bool,
     pub daemon: Option<Child>,
     bed: Testbed,
 }
@@ -50,7 +52,7 @@ impl World {
                 set("accept_dad", "0");
             }
         }
-        let world = World { places, control, daemon: None, bed };
+        let world = World { places, control, cgroups: false, daemon: None, bed };
         for (line, left, right, net) in
             [("lan0", "c", "g", 1), ("wan0", "g", "s", 2), ("wan1", "g", "s", 3)]
         {
@@ -192,6 +194,11 @@ impl World {
         said
     }
 
+    /// Where the daemon's settings are, if it has a file.
+    pub fn file(&self) -> PathBuf {
+        self.control.with_extension("file")
+    }
+
     pub fn daemon_command(&self, interfaces: &[&str], control: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
         command
@@ -199,7 +206,11 @@ impl World {
             .arg(std::env::current_exe().unwrap())
             .env("GW_DAEMON", interfaces.join(";"))
             .env("GW_CONTROL", control)
+            .env("GW_FILE", self.file())
             .stdout(Stdio::piped());
+        if self.cgroups {
+            command.env("GW_CGROUPS", "1");
+        }
         command
     }
 
@@ -265,6 +276,30 @@ impl Drop for World {
         if let Some(mut child) = self.daemon.take() {
             let _ = child.kill();
             let _ = child.wait();
+        }
+    }
+}
+
+/// A socket at a port that may have been this process's a moment ago: a program that another case
+/// starts has copies of its sockets until it runs.
+pub fn bound(at: impl ToSocketAddrs) -> UdpSocket {
+    once_free(|| UdpSocket::bind(&at))
+}
+
+/// The same for connections.
+pub fn listener(at: SocketAddr) -> TcpListener {
+    once_free(|| TcpListener::bind(at))
+}
+
+fn once_free<T>(take: impl Fn() -> io::Result<T>) -> T {
+    let start = Instant::now();
+    loop {
+        match take() {
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
+                assert!(start.elapsed() < Duration::from_secs(5), "the port stays in use");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            result => return result.unwrap(),
         }
     }
 }
