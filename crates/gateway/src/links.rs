@@ -7,16 +7,18 @@ use crate::netlink::{text, Attributes, Message, Refusal, Socket, Writer};
 use crate::sys::{self, Query};
 
 const IFLA_ADDRESS: i32 = 1;
-pub(crate) const IFLA_IFNAME: i32 = 3;
-pub(crate) const IFLA_MASTER: i32 = 10;
-pub(crate) const IFLA_LINKINFO: i32 = 18;
-pub(crate) const IFLA_INFO_KIND: i32 = 1;
+const IFLA_IFNAME: i32 = 3;
+const IFLA_MTU: i32 = 4;
+const IFLA_LINK: i32 = 5;
+const IFLA_MASTER: i32 = 10;
+const IFLA_LINKINFO: i32 = 18;
+const IFLA_INFO_KIND: i32 = 1;
 const IFLA_INFO_DATA: i32 = 2;
 const IFLA_INFO_SLAVE_KIND: i32 = 4;
 const IFLA_BR_STP_STATE: i32 = 5;
 const IFLA_BR_VLAN_FILTERING: i32 = 7;
 /// Bytes of a `struct ifinfomsg`.
-pub(crate) const FIXED: usize = 16;
+const FIXED: usize = 16;
 
 /// A hardware address.
 pub(crate) type Mac = [u8; 6];
@@ -64,15 +66,17 @@ fn enslavement(index: u32, bridge: u32) -> Writer {
     writer
 }
 
-/// Calls `each` for all devices of the calling thread's network namespace.
+/// All devices of the calling thread's network namespace.
 ///
 /// # Errors
 /// A system call failed.
-pub(crate) fn dump(each: impl FnMut(Message<'_>)) -> io::Result<()> {
+pub(crate) fn devices() -> io::Result<Vec<Device>> {
     let mut question = Writer::default();
     question.begin_with(libc::RTM_GETLINK.into(), libc::NLM_F_DUMP, 1, &fixed_part(0, false));
     question.finish();
-    Socket::open_routing()?.dump(&question, each)
+    let mut all = Vec::new();
+    Socket::open_routing()?.dump(&question, |message| all.extend(Device::of(&message)))?;
+    Ok(all)
 }
 
 /// Number of the bridge that `interface` is a port of.
@@ -80,14 +84,11 @@ pub(crate) fn dump(each: impl FnMut(Message<'_>)) -> io::Result<()> {
 /// # Errors
 /// A system call failed.
 pub(crate) fn bridge_of(interface: &str) -> Result<Option<u32>, Error> {
-    Ok(devices()?.iter().find_map(|device| device.bridge_of(interface)))
+    Ok(devices().map_err(not_told)?.iter().find_map(|device| device.bridge_of(interface)))
 }
 
-fn devices() -> Result<Vec<Device>, Error> {
-    let mut all = Vec::new();
-    dump(|message| all.push(Device::of(&message)))
-        .map_err(|e| Error::system("asking for the interfaces", e))?;
-    Ok(all)
+fn not_told(error: io::Error) -> Error {
+    Error::system("asking for the interfaces", error)
 }
 
 /// A bridge that only joins two interfaces.
@@ -105,11 +106,11 @@ pub(crate) struct Pair {
 /// # Errors
 /// It is none of that; or a system call failed.
 pub(crate) fn pair_of(interface: &str) -> Result<Pair, Error> {
-    let all = devices()?;
+    let all = devices().map_err(not_told)?;
     let bridge = all.iter().find_map(|device| device.bridge_of(interface));
     let bridge = bridge
         .ok_or_else(|| Error::Bridge(format!("`{interface}` is no port of a bridge any more")))?;
-    let itself = all.iter().find(|device| device.index == Some(bridge));
+    let itself = all.iter().find(|device| device.index == bridge);
     let ports: Vec<&Device> = all.iter().filter(|device| device.master == Some(bridge)).collect();
     let name = itself.map(|device| device.name.clone()).unwrap_or_default();
     match (&ports[..], itself.and_then(|device| device.decides)) {
@@ -124,49 +125,80 @@ pub(crate) fn pair_of(interface: &str) -> Result<Pair, Error> {
 }
 
 /// A device as the kernel tells of it.
-#[derive(Default)]
-struct Device {
-    index: Option<u32>,
-    name: String,
-    master: Option<u32>,
-    address: Option<Mac>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Device {
+    pub(crate) index: u32,
+    pub(crate) name: String,
+    /// ARPHRD_….
+    pub(crate) hardware: u16,
+    pub(crate) address: Option<Mac>,
+    pub(crate) mtu: u32,
+    /// IFF_UP.
+    pub(crate) is_up: bool,
+    /// IFF_RUNNING: there is a carrier.
+    pub(crate) is_running: bool,
+    /// IFLA_INFO_KIND, of virtual ones: `vlan`, `wireguard`.
+    pub(crate) kind: String,
+    /// The device below, such as a VLAN's port.
+    pub(crate) below: Option<u32>,
+    /// The bridge or bond that it is a port of.
+    pub(crate) master: Option<u32>,
     /// Its master is a bridge, and not a bond or the like.
-    is_port: bool,
+    pub(crate) is_bridge_port: bool,
     /// Of a bridge: what it does beside passing frames on.
-    decides: Option<&'static str>,
+    pub(crate) decides: Option<&'static str>,
 }
 
 impl Device {
-    fn of(message: &Message<'_>) -> Device {
+    /// The device that a message tells of.
+    fn of(message: &Message<'_>) -> Option<Device> {
+        if message.kind != i32::from(libc::RTM_NEWLINK) {
+            return None;
+        }
         let number = |data: &[u8]| data.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
-        let index = message.body.get(4..).and_then(number);
-        let mut device = Device { index, ..Device::default() };
+        // Family, padding, type, index, flags, which of them changed.
+        let fixed: &[u8; FIXED] = message.body.first_chunk()?;
+        let flags = number(&fixed[8..])? as i32;
+        let mut device = Device {
+            index: number(&fixed[4..])?,
+            hardware: u16::from_ne_bytes([fixed[2], fixed[3]]),
+            is_up: flags & libc::IFF_UP != 0,
+            is_running: flags & libc::IFF_RUNNING != 0,
+            ..Device::default()
+        };
         for (kind, data) in message.attributes_after(FIXED) {
             match kind {
                 IFLA_ADDRESS => device.address = data.try_into().ok(),
                 IFLA_IFNAME => device.name = text(data),
+                IFLA_MTU => device.mtu = number(data).unwrap_or(0),
+                IFLA_LINK => device.below = number(data),
                 IFLA_MASTER => device.master = number(data),
-                IFLA_LINKINFO => {
-                    device.is_port = Attributes(data)
-                        .any(|(kind, data)| kind == IFLA_INFO_SLAVE_KIND && text(data) == "bridge");
-                    let info = Attributes(data).find(|(kind, _)| *kind == IFLA_INFO_DATA);
-                    let is_on = |(kind, data): (i32, &[u8])| match kind {
-                        _ if data.iter().all(|&byte| byte == 0) => None,
-                        IFLA_BR_STP_STATE => Some("STP"),
-                        IFLA_BR_VLAN_FILTERING => Some("VLAN filtering"),
-                        _ => None,
-                    };
-                    device.decides = info.and_then(|(_, data)| Attributes(data).find_map(is_on));
-                }
+                IFLA_LINKINFO => Attributes(data).for_each(|info| device.add(info)),
                 _ => {}
             }
         }
-        device
+        Some(device)
+    }
+
+    /// Adds what is told of its kind.
+    fn add(&mut self, (info, data): (i32, &[u8])) {
+        let is_on = |(kind, data): (i32, &[u8])| match kind {
+            _ if data.iter().all(|&byte| byte == 0) => None,
+            IFLA_BR_STP_STATE => Some("STP"),
+            IFLA_BR_VLAN_FILTERING => Some("VLAN filtering"),
+            _ => None,
+        };
+        match info {
+            IFLA_INFO_KIND => self.kind = text(data),
+            IFLA_INFO_DATA => self.decides = Attributes(data).find_map(is_on),
+            IFLA_INFO_SLAVE_KIND => self.is_bridge_port = text(data) == "bridge",
+            _ => {}
+        }
     }
 
     /// Number of the bridge that it is a port of, if it is `interface`.
     fn bridge_of(&self, interface: &str) -> Option<u32> {
-        self.master.filter(|_| self.is_port && self.name == interface)
+        self.master.filter(|_| self.is_bridge_port && self.name == interface)
     }
 }
 
@@ -267,6 +299,7 @@ pub fn check_name(name: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::Messages;
 
     #[test]
     fn requests_have_the_bytes_that_the_kernel_expects() {
@@ -306,6 +339,49 @@ mod tests {
         }
     }
 
+    /// RTM_NEWLINK as Linux 6.1 sent it for a VLAN, without its statistics.
+    const VLAN: &[u8] = &[
+        0x54, 0, 0, 0, 0x10, 0, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, // header
+        0, 0, 1, 0, 7, 0, 0, 0, 0x43, 0x10, 1, 0, 0, 0, 0, 0, // ifinfomsg: up, running
+        0x0a, 0, 3, 0, b'w', b'a', b'n', b'.', b'7', 0, 0, 0, // IFLA_IFNAME
+        8, 0, 4, 0, 0xdc, 5, 0, 0, // IFLA_MTU
+        8, 0, 5, 0, 2, 0, 0, 0, // IFLA_LINK
+        0x10, 0, 18, 0, 9, 0, 1, 0, b'v', b'l', b'a', b'n', 0, 0, 0, 0, // IFLA_LINKINFO
+        8, 0, 10, 0, 9, 0, 0, 0, // IFLA_MASTER
+    ];
+
+    #[test]
+    fn what_the_kernel_tells_of_a_device_is_read() {
+        if cfg!(target_endian = "big") {
+            return;
+        }
+        let found = Device::of(&Messages(VLAN).next().unwrap()).unwrap();
+        let expected = Device {
+            index: 7,
+            name: "wan.7".into(),
+            hardware: 1,
+            mtu: 1500,
+            is_up: true,
+            is_running: true,
+            kind: "vlan".into(),
+            below: Some(2),
+            master: Some(9),
+            ..Device::default()
+        };
+        assert_eq!(found, expected);
+        for (flags, is_up, is_running) in
+            [(0x1002_u32, false, false), (1, true, false), (0x40, false, true)]
+        {
+            let mut bytes = VLAN.to_vec();
+            bytes[24..28].copy_from_slice(&flags.to_ne_bytes());
+            let found = Device::of(&Messages(&bytes).next().unwrap()).unwrap();
+            assert_eq!((found.is_up, found.is_running), (is_up, is_running), "{flags:#x}");
+        }
+        for end in 0..VLAN.len() {
+            Messages(&VLAN[..end]).for_each(|message| drop(Device::of(&message)));
+        }
+    }
+
     #[test]
     fn a_port_of_a_bridge_is_told_from_what_has_another_master() {
         let told = |name: &str, kind: &str| {
@@ -318,8 +394,8 @@ mod tests {
             writer.string(IFLA_INFO_SLAVE_KIND, kind);
             writer.end(info);
             writer.finish();
-            let message = crate::netlink::Messages(writer.bytes()).next().expect("a message");
-            Device::of(&message).bridge_of("eth0")
+            let message = Messages(writer.bytes()).next().expect("a message");
+            Device::of(&message).unwrap().bridge_of("eth0")
         };
         assert_eq!(told("eth0", "bridge"), Some(9));
         assert_eq!(told("eth0", "bond"), None);
@@ -342,12 +418,9 @@ mod tests {
             writer.end(data);
             writer.end(info);
             writer.finish();
-            let message = crate::netlink::Messages(writer.bytes()).next().unwrap();
-            let device = Device::of(&message);
-            assert_eq!(
-                (device.index, device.name.as_str(), device.master),
-                (Some(7), "br0", Some(9))
-            );
+            let message = Messages(writer.bytes()).next().unwrap();
+            let device = Device::of(&message).unwrap();
+            assert_eq!((device.index, device.name.as_str(), device.master), (7, "br0", Some(9)));
             assert_eq!(device.address, Some([2, 0, 0, 0, 0, 7]));
             device.decides
         };

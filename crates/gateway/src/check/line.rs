@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use super::links::{self, Interface, LinkType};
+use super::links::{self, LinkType};
 use super::{Finding, Level};
+use crate::links::{devices, Device};
 use crate::routes;
 
 /// Interfaces that the default routes leave by, the preferred one first.
@@ -37,7 +38,7 @@ pub(super) struct Line {
 pub(super) fn findings(name: Option<&str>, out: &LeadsOut) -> Line {
     let mut line = Line { findings: vec![routes_out(out, name)], link: None };
     let Some(name) = name else { return line };
-    let all = links::interfaces().unwrap_or_default();
+    let all = devices().unwrap_or_default();
     let Some(interface) = all.iter().find(|interface| interface.name == name) else {
         let what = format!("there is no interface `{name}`");
         let fix = "`ip link` lists those there are";
@@ -95,7 +96,7 @@ fn routes_out(out: &LeadsOut, name: Option<&str>) -> Finding {
     Finding::ok(ID, format!("`{first}` leads to the Internet ({families})"))
 }
 
-fn state(interface: &Interface) -> Finding {
+fn state(interface: &Device) -> Finding {
     let name = &interface.name;
     if name == "lo" {
         let fix = "name the one that leads to the Internet";
@@ -121,7 +122,7 @@ fn state(interface: &Interface) -> Finding {
     }
 }
 
-fn kind(interface: &Interface, link: LinkType, all: &[Interface]) -> Finding {
+fn kind(interface: &Device, link: LinkType, all: &[Device]) -> Finding {
     const ID: &str = "link";
     let overhead = link.overhead();
     let words = overhead.word.map_or("no words for overhead fit".into(), |w| format!("`{w}` fits"));
@@ -153,7 +154,7 @@ fn kind(interface: &Interface, link: LinkType, all: &[Interface]) -> Finding {
 /// IPv6's least (RFC 8200, section 5).
 const LEAST: u32 = 1280;
 
-fn mtu(interface: &Interface, link: LinkType) -> Finding {
+fn mtu(interface: &Device, link: LinkType) -> Finding {
     let (id, mtu) = ("mtu", interface.mtu);
     let what = format!("MTU {mtu}");
     let fix = format!("`ip link set {} mtu 1500`", interface.name);
@@ -172,7 +173,7 @@ fn mtu(interface: &Interface, link: LinkType) -> Finding {
 
 /// The longest packets by the kernel's routes: a smaller MTU of a route, or one that a
 /// router told of. Nothing is sent.
-fn path_mtu(interface: &Interface, out: &LeadsOut) -> Option<Finding> {
+fn path_mtu(interface: &Device, out: &LeadsOut) -> Option<Finding> {
     let addresses = [
         (&out.ipv4, IpAddr::from(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::from(Ipv4Addr::UNSPECIFIED)),
         (
@@ -232,7 +233,7 @@ mod tests {
     fn longest_packets_that_are_odd_are_told() {
         let level = |mtu| mtu_of(mtu).level;
         fn mtu_of(mtu: u32) -> Finding {
-            let interface = Interface { name: "wan".into(), mtu, ..Interface::default() };
+            let interface = Device { name: "wan".into(), mtu, ..Device::default() };
             super::mtu(&interface, LinkType::Ethernet)
         }
         assert_eq!((level(1279), level(1280)), (Level::Warning, Level::Ok));
@@ -242,8 +243,8 @@ mod tests {
 
     #[test]
     fn a_port_of_a_bridge_is_not_where_routed_packets_pass() {
-        let bridge = Interface { index: 3, name: "br-wan".into(), ..Interface::default() };
-        let port = Interface { name: "eth1".into(), master: Some(3), ..Interface::default() };
+        let bridge = Device { index: 3, name: "br-wan".into(), ..Device::default() };
+        let port = Device { name: "eth1".into(), master: Some(3), ..Device::default() };
         let told = kind(&port, LinkType::Ethernet, &[bridge, port.clone()]);
         assert_eq!(told.level, Level::Note);
         assert!(told.fix.starts_with("shape `br-wan`"));

@@ -1,5 +1,5 @@
-//! Interfaces: what the kernel knows of them, what kind of link they are, and the words of
-//! `man tc-cake` for what that kind adds to each packet.
+//! Kinds of links that interfaces are, and the words of `man tc-cake` for what a kind adds to each
+//! packet.
 //!
 //! The kind comes from rtnetlink (linux/if_link.h): the hardware type, and the name of the driver
 //! of virtual interfaces. Radios and modems are told by sysfs (`DEVTYPE`, the name of the driver).
@@ -7,74 +7,12 @@
 use std::fs;
 use std::path::Path;
 
-use crate::links::{self, FIXED, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MASTER};
-use crate::netlink::{text, Attributes, Message};
+use crate::links::{devices, Device};
 
 const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_PPP: u16 = 512;
 const ARPHRD_RAWIP: u16 = 519;
 const ARPHRD_NONE: u16 = 0xfffe;
-
-/// An interface as rtnetlink tells of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Interface {
-    pub(super) index: u32,
-    pub(super) name: String,
-    /// ARPHRD_….
-    pub(super) hardware: u16,
-    pub(super) mtu: u32,
-    /// IFF_UP.
-    pub(super) is_up: bool,
-    /// IFF_RUNNING: there is a carrier.
-    pub(super) is_running: bool,
-    /// IFLA_INFO_KIND, of virtual ones: `vlan`, `wireguard`.
-    pub(super) kind: String,
-    /// The interface below, such as a VLAN's port.
-    pub(super) below: Option<u32>,
-    /// The bridge or bond that it is a port of.
-    pub(super) master: Option<u32>,
-}
-
-/// All interfaces of the calling thread's network namespace.
-pub(super) fn interfaces() -> std::io::Result<Vec<Interface>> {
-    let mut all = Vec::new();
-    links::dump(|message| all.extend(interface(&message)))?;
-    Ok(all)
-}
-
-/// The interface that a message tells of.
-fn interface(message: &Message<'_>) -> Option<Interface> {
-    const IFLA_MTU: i32 = 4;
-    const IFLA_LINK: i32 = 5;
-    if message.kind != i32::from(libc::RTM_NEWLINK) {
-        return None;
-    }
-    // Family, padding, type, index, flags, which of them changed.
-    let fixed: &[u8; FIXED] = message.body.first_chunk()?;
-    let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
-    let flags = number(&fixed[8..])? as i32;
-    let mut found = Interface {
-        index: number(&fixed[4..])?,
-        hardware: u16::from_ne_bytes([fixed[2], fixed[3]]),
-        is_up: flags & libc::IFF_UP != 0,
-        is_running: flags & libc::IFF_RUNNING != 0,
-        ..Interface::default()
-    };
-    for (kind, data) in message.attributes_after(FIXED) {
-        match kind {
-            IFLA_IFNAME => found.name = text(data),
-            IFLA_MTU => found.mtu = number(data).unwrap_or(0),
-            IFLA_LINK => found.below = number(data),
-            IFLA_MASTER => found.master = number(data),
-            IFLA_LINKINFO => {
-                let name = Attributes(data).find(|(kind, _)| *kind == IFLA_INFO_KIND);
-                found.kind = name.map_or_else(String::new, |(_, data)| text(data));
-            }
-            _ => {}
-        }
-    }
-    Some(found)
-}
 
 /// Kinds of links, as far as this machine can know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,12 +102,12 @@ impl LinkType {
 
 /// Link type of `interface`, if it is there.
 pub fn link_type(interface: &str) -> Option<LinkType> {
-    let found = interfaces().ok()?.into_iter().find(|found| found.name == interface)?;
+    let found = devices().ok()?.into_iter().find(|found| found.name == interface)?;
     Some(of(&found))
 }
 
 /// Link type of `interface`.
-pub(super) fn of(interface: &Interface) -> LinkType {
+pub(super) fn of(interface: &Device) -> LinkType {
     let place = Path::new("/sys/class/net").join(&interface.name);
     let uevent = super::read(place.join("uevent")).unwrap_or_default();
     let devtype = uevent.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
@@ -185,7 +123,7 @@ fn has_session(list: &str) -> bool {
 }
 
 /// Link type by what is known of an interface; `is_pppoe` if the machine has a PPPoE session.
-fn classify(interface: &Interface, devtype: &str, driver: &str, is_pppoe: bool) -> LinkType {
+fn classify(interface: &Device, devtype: &str, driver: &str, is_pppoe: bool) -> LinkType {
     /// Drivers of mobile modems that look like Ethernet.
     const MODEMS: [&str; 6] =
         ["cdc_mbim", "qmi_wwan", "huawei_cdc_ncm", "sierra_net", "hso", "rndis_host"];
@@ -227,53 +165,10 @@ fn classify(interface: &Interface, devtype: &str, driver: &str, is_pppoe: bool) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::Messages;
-
-    /// RTM_NEWLINK as Linux 6.1 sent it for a VLAN, without its statistics.
-    const VLAN: &[u8] = &[
-        0x54, 0, 0, 0, 0x10, 0, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, // header
-        0, 0, 1, 0, 7, 0, 0, 0, 0x43, 0x10, 1, 0, 0, 0, 0, 0, // ifinfomsg: up, running
-        0x0a, 0, 3, 0, b'w', b'a', b'n', b'.', b'7', 0, 0, 0, // IFLA_IFNAME
-        8, 0, 4, 0, 0xdc, 5, 0, 0, // IFLA_MTU
-        8, 0, 5, 0, 2, 0, 0, 0, // IFLA_LINK
-        0x10, 0, 18, 0, 9, 0, 1, 0, b'v', b'l', b'a', b'n', 0, 0, 0, 0, // IFLA_LINKINFO
-        8, 0, 10, 0, 9, 0, 0, 0, // IFLA_MASTER
-    ];
-
-    #[test]
-    fn what_the_kernel_tells_of_an_interface_is_read() {
-        if cfg!(target_endian = "big") {
-            return;
-        }
-        let found = interface(&Messages(VLAN).next().unwrap()).unwrap();
-        let expected = Interface {
-            index: 7,
-            name: "wan.7".into(),
-            hardware: 1,
-            mtu: 1500,
-            is_up: true,
-            is_running: true,
-            kind: "vlan".into(),
-            below: Some(2),
-            master: Some(9),
-        };
-        assert_eq!(found, expected);
-        for (flags, is_up, is_running) in
-            [(0x1002_u32, false, false), (1, true, false), (0x40, false, true)]
-        {
-            let mut bytes = VLAN.to_vec();
-            bytes[24..28].copy_from_slice(&flags.to_ne_bytes());
-            let found = interface(&Messages(&bytes).next().unwrap()).unwrap();
-            assert_eq!((found.is_up, found.is_running), (is_up, is_running), "{flags:#x}");
-        }
-        for end in 0..VLAN.len() {
-            Messages(&VLAN[..end]).for_each(|message| drop(interface(&message)));
-        }
-    }
 
     #[test]
     fn the_loopback_is_there_and_no_link() {
-        let all = interfaces().unwrap();
+        let all = devices().unwrap();
         assert!(all.iter().any(|found| found.name == "lo" && found.hardware == 772));
         assert_eq!(link_type("lo"), Some(LinkType::Virtual));
         assert_eq!(link_type("no-such-device"), None);
@@ -291,7 +186,7 @@ mod tests {
     fn links_are_told_by_what_is_known_of_them() {
         let of = |name: &str, hardware, mtu, kind: &str, devtype, driver, pppoe| {
             let (name, kind) = (name.into(), kind.into());
-            let interface = Interface { name, hardware, mtu, kind, ..Interface::default() };
+            let interface = Device { name, hardware, mtu, kind, ..Device::default() };
             classify(&interface, devtype, driver, pppoe)
         };
         assert_eq!(of("eth0", 1, 1500, "", "", "r8169", true), LinkType::Ethernet);
