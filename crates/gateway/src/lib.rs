@@ -54,6 +54,7 @@ pub mod kernel;
 mod lanes;
 pub mod link;
 mod links;
+mod mac;
 mod marks;
 mod names;
 mod netlink;

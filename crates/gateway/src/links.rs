@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::error::Error;
+use crate::mac::Mac;
 use crate::netlink::{text, Attributes, Message, Refusal, Socket, Writer};
 use crate::sys::{self, Query};
 
@@ -19,9 +20,6 @@ const IFLA_BR_STP_STATE: i32 = 5;
 const IFLA_BR_VLAN_FILTERING: i32 = 7;
 /// Bytes of a `struct ifinfomsg`.
 const FIXED: usize = 16;
-
-/// A hardware address.
-pub(crate) type Mac = [u8; 6];
 
 /// The bridge that [`join`] makes.
 const BRIDGE: &str = "simnel-br";
@@ -168,7 +166,7 @@ impl Device {
         };
         for (kind, data) in message.attributes_after(FIXED) {
             match kind {
-                IFLA_ADDRESS => device.address = data.try_into().ok(),
+                IFLA_ADDRESS => device.address = data.try_into().ok().map(Mac),
                 IFLA_IFNAME => device.name = text(data),
                 IFLA_MTU => device.mtu = number(data).unwrap_or(0),
                 IFLA_LINK => device.below = number(data),
@@ -421,7 +419,7 @@ mod tests {
             let message = Messages(writer.bytes()).next().unwrap();
             let device = Device::of(&message).unwrap();
             assert_eq!((device.index, device.name.as_str(), device.master), (7, "br0", Some(9)));
-            assert_eq!(device.address, Some([2, 0, 0, 0, 0, 7]));
+            assert_eq!(device.address, Some(Mac([2, 0, 0, 0, 0, 7])));
             device.decides
         };
         assert_eq!(told(IFLA_BR_STP_STATE, &1u32.to_ne_bytes()), Some("STP"));

@@ -24,7 +24,7 @@ use crate::frames::{
     add, describe, is_plain_tcp, split, with_tag, Frame, FrameError, Handle, Inbox, Outgoing,
     PacketSocket, Pool, BATCH, CHUNK_BYTES, ETHERNET_HEADER, MOST_SEGMENTS, TAG_BYTES, VNET_BYTES,
 };
-use crate::links::Mac;
+use crate::mac::Mac;
 use crate::nfqueue::{verdicts, Event, KernelCounters, Queued, Verdict};
 use crate::nft::MarkBits;
 
@@ -51,8 +51,8 @@ impl Own {
 }
 
 /// An address as a number, of which none is 0.
-fn number_of(&[a, b, c, d, e, f]: &Mac) -> u64 {
-    u64::from_be_bytes([0, 1, a, b, c, d, e, f])
+fn number_of(address: &Mac) -> u64 {
+    1 << 48 | address.number()
 }
 
 /// The part of a passage that the control thread sees.
@@ -337,7 +337,7 @@ impl AsFd for Passage {
 /// True for a frame that no bridge passes on, or that is for one of the machine's `own` addresses.
 fn is_kept(frame: &[u8], own: &Own) -> bool {
     let Some(to) = frame.first_chunk::<6>() else { return true };
-    own.has(to) || to[..5] == RESERVED && to[5] < 16
+    own.has(&Mac(*to)) || to[..5] == RESERVED && to[5] < 16
 }
 
 #[cfg(test)]
@@ -347,8 +347,8 @@ mod tests {
     use super::*;
     use crate::nfqueue::Verdicts;
 
-    const OWN: Mac = [2, 0, 0, 0, 0, 9];
-    const OTHERS: Mac = [2, 0, 0, 0, 0, 1];
+    const OWN: Mac = Mac([2, 0, 0, 0, 0, 9]);
+    const OTHERS: Mac = Mac([2, 0, 0, 0, 0, 1]);
 
     /// A passage, with the far sides of its ports.
     struct Bed {
@@ -367,7 +367,7 @@ mod tests {
             }
             let sockets = [from, to].map(|end| Arc::new(PacketSocket::on(end)));
             let own = Arc::new(Own::default());
-            own.set(&[[2, 0, 0, 0, 0, 8], OWN]);
+            own.set(&[Mac([2, 0, 0, 0, 0, 8]), OWN]);
             let passage = Passage::new(sockets, limit, own, MarkBits::DEFAULT).unwrap();
             Bed { passage, verdicts: Verdicts::new(0, 0), left, right }
         }
@@ -405,7 +405,7 @@ mod tests {
     /// checksum; no virtio header says anything of it.
     fn frame(to: Mac, length: u16) -> Vec<u8> {
         let mut bytes = vec![0; VNET_BYTES];
-        bytes.extend(to);
+        bytes.extend(to.0);
         bytes.extend([2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0xb8 | 2]);
         bytes.extend(length.to_be_bytes());
         bytes.extend([0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -470,9 +470,9 @@ mod tests {
     #[test]
     fn what_is_the_machines_own_or_no_bridges_is_left_alone() {
         let mut bed = Bed::new(64);
-        let reserved = |last| [0x01, 0x80, 0xc2, 0, 0, last];
+        let reserved = |last| Mac([0x01, 0x80, 0xc2, 0, 0, last]);
         // No address is 0, and none is all zeroes.
-        for to in [OWN, reserved(0), reserved(15), reserved(16), [0xff; 6], [0; 6]] {
+        for to in [OWN, reserved(0), reserved(15), reserved(16), Mac([0xff; 6]), Mac([0; 6])] {
             bed.arrive(&frame(to, 60));
         }
         // One of nothing but a header is a frame; these are none.

@@ -29,6 +29,7 @@ use simnel_core::qdisc::{Config, Device};
 
 use crate::direction::Direction;
 
+pub use crate::mac::Mac;
 pub use cgroup::Cgroup;
 pub use host_name::HostName;
 pub use hours::Hours;
@@ -131,16 +132,6 @@ impl Prefix {
         // A shift by all bits would be none.
         let others = 1u128.checked_shl(bits - u32::from(self.length)).unwrap_or(0);
         (first, first | others.wrapping_sub(1))
-    }
-}
-
-/// An Ethernet address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mac(pub [u8; 6]);
-
-impl Mac {
-    pub(crate) fn number(&self) -> u128 {
-        self.0.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
     }
 }
 
@@ -373,13 +364,6 @@ impl fmt::Display for Prefix {
     }
 }
 
-impl fmt::Display for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
-
 impl fmt::Display for Traffic {
     /// As words: `udp port 3478,5000-5010 dscp EF`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -490,7 +474,6 @@ mod tests {
         assert!(plan.macs().map(<[Mac]>::len).eq([2, 1]));
         assert!(plan.hosts().map(<[HostName]>::len).eq([1, 2]));
         assert_eq!(plan.classes(), [0x8001_0010, 0x8001_0020]);
-        assert_eq!(Mac([2, 3, 4, 5, 6, 7]).number(), 0x0203_0405_0607);
     }
 
     #[test]

@@ -310,7 +310,7 @@ pub(super) fn learn(batch: &mut Batch<'_>, chain: &str, interface: &str, lists: 
                 rule.meta(libc::NFT_META_NFPROTO);
                 rule.compare(libc::NFT_CMP_EQ, &[family.number() as u8]);
                 rule.payload(libc::NFT_PAYLOAD_LL_HEADER, 6, 6);
-                rule.one_of(Key::MAC, macs.iter().map(Mac::number));
+                rule.one_of(Key::MAC, macs.iter().map(|mac| mac.number().into()));
                 rule.payload(libc::NFT_PAYLOAD_NETWORK_HEADER, at, length);
                 rule.add_to_set(&name, KEPT_MS);
             });
