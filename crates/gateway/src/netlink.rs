@@ -143,15 +143,27 @@ impl<'a> Message<'a> {
         (self.kind == libc::NLMSG_ERROR).then(|| u32_at(self.body, 0).unwrap_or(0) as i32)
     }
 
-    /// The kernel's words about an error, if it was asked for them ([`Socket::open_routing`]).
+    /// The kernel's words about an error.
     fn explanation(&self) -> Option<String> {
+        /// NLMSGERR_ATTR_MSG.
+        const TEXT: i32 = 1;
+        self.explained(TEXT).map(text)
+    }
+
+    /// Place of the attribute at fault in the message that was refused, from its beginning.
+    fn fault(&self) -> Option<usize> {
+        /// NLMSGERR_ATTR_OFFS.
+        const OFFSET: i32 = 2;
+        Some(u32_at(self.explained(OFFSET)?, 0)? as usize)
+    }
+
+    /// One of the attributes behind an error.
+    fn explained(&self, wanted: i32) -> Option<&'a [u8]> {
         /// NLM_F_CAPPED and NLM_F_ACK_TLVS: of the request only its header is repeated, and
         /// attributes follow it.
         const EXPLAINED: u16 = 0x100 | 0x200;
-        /// NLMSGERR_ATTR_MSG.
-        const TEXT: i32 = 1;
         let rest = self.body.get(HEADER..).filter(|_| self.flags & EXPLAINED == EXPLAINED)?;
-        Attributes(rest).find(|(kind, _)| *kind == TEXT).map(|(_, data)| text(data))
+        Attributes(rest).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
     }
 
     /// The attributes after netfilter's own header.
@@ -200,13 +212,29 @@ fn system_error(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number.saturating_neg())
 }
 
+/// A message of a transaction that the kernel refused.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The message's number.
+    pub(crate) sequence: u32,
+    pub(crate) error: io::Error,
+    /// Place of the attribute at fault, from the message's beginning, if the kernel told it.
+    pub(crate) fault: Option<usize>,
+}
+
+impl Failure {
+    fn of(sequence: u32, error: io::Error) -> Failure {
+        Failure { sequence, error, fault: None }
+    }
+}
+
 /// The kernel's answers to messages that ask for an acknowledgement, and errors of others.
 pub(crate) struct Answers {
     sequence: RangeInclusive<u32>,
     /// Messages without an answer.
     pub(crate) outstanding: usize,
-    /// The first error, and the message that it is about.
-    pub(crate) failure: Option<(u32, io::Error)>,
+    /// The first error.
+    pub(crate) failure: Option<Failure>,
 }
 
 impl Answers {
@@ -220,7 +248,9 @@ impl Answers {
         for message in Messages(datagram) {
             let Some(error) = message.error() else { continue };
             if error != 0 && self.failure.is_none() {
-                self.failure = Some((message.seq, system_error(error)));
+                let fault = message.fault();
+                let (sequence, error) = (message.seq, system_error(error));
+                self.failure = Some(Failure { sequence, error, fault });
             }
             if self.sequence.contains(&message.seq) {
                 self.outstanding = self.outstanding.saturating_sub(1);
@@ -251,17 +281,19 @@ pub(crate) struct Socket(OwnedFd);
 
 impl Socket {
     /// Opens the socket; the kernel answers within two seconds or it is an error. Errors do not
-    /// repeat what was sent.
+    /// repeat what was sent, and are explained.
     pub(crate) fn open() -> io::Result<Socket> {
-        let socket = sys::netlink_socket(Some(rustix::net::netlink::NETFILTER), PATIENCE)?;
-        sys::set_option(&socket, libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, 1i32)?;
-        Ok(Socket(socket))
+        Socket::explained(Some(rustix::net::netlink::NETFILTER))
     }
 
-    /// The same for routing, interfaces and traffic control; errors are explained.
+    /// The same for routing, interfaces and traffic control.
     pub(crate) fn open_routing() -> io::Result<Socket> {
         // Protocol 0.
-        let socket = sys::netlink_socket(None, PATIENCE)?;
+        Socket::explained(None)
+    }
+
+    fn explained(protocol: Option<rustix::net::Protocol>) -> io::Result<Socket> {
+        let socket = sys::netlink_socket(protocol, PATIENCE)?;
         for option in [libc::NETLINK_CAP_ACK, libc::NETLINK_EXT_ACK] {
             sys::set_option(&socket, libc::SOL_NETLINK, option, 1i32)?;
         }
@@ -299,21 +331,21 @@ impl Socket {
     }
 
     /// Sends `writer`'s messages and waits until each of `sequence` is acknowledged, as they asked.
-    /// The first error of any message is returned with its sequence number.
+    /// The first error of any message is returned.
     pub(crate) fn transact(
         &self,
         writer: &Writer,
         sequence: RangeInclusive<u32>,
-    ) -> Result<(), (u32, io::Error)> {
+    ) -> Result<(), Failure> {
         let first = *sequence.start();
-        self.make_room(writer).map_err(|e| (first, e))?;
-        sys::send(&self.0, writer.bytes()).map_err(|e| (first, e))?;
+        self.make_room(writer).map_err(|e| Failure::of(first, e))?;
+        sys::send(&self.0, writer.bytes()).map_err(|e| Failure::of(first, e))?;
         let mut answers = Answers::new(sequence);
         let mut buffer = vec![0; 32 * 1024];
         while answers.outstanding > 0 {
             match sys::receive(&self.0, &mut buffer) {
                 Ok(n) => answers.take(&buffer[..n]),
-                Err(e) => return Err(answers.failure.unwrap_or((first, e))),
+                Err(e) => return Err(answers.failure.unwrap_or_else(|| Failure::of(first, e))),
             }
         }
         answers.failure.map_or(Ok(()), Err)
@@ -402,12 +434,14 @@ mod tests {
         let fixed = [&(-22i32).to_ne_bytes()[..], &[0; 16]].concat();
         writer.begin_with(libc::NLMSG_ERROR, 0x300, 1, &fixed);
         writer.string(1, "no such word");
+        writer.attribute(2, &36u32.to_ne_bytes());
         writer.finish();
         let message = Messages(writer.bytes()).next().unwrap();
         assert_eq!(message.error(), Some(-22));
         assert_eq!(message.explanation().as_deref(), Some("no such word"));
+        assert_eq!(message.fault(), Some(36));
         let silent = Message { flags: 0x100, ..message };
-        assert_eq!(silent.explanation(), None);
+        assert_eq!((silent.explanation(), silent.fault()), (None, None));
     }
 
     #[test]
@@ -417,7 +451,7 @@ mod tests {
         assert_eq!((answers.outstanding, answers.failure.is_some()), (1, false));
         answers.take(&[answer(1, 0), answer(1, 0), answer(2, i32::MIN)].concat());
         assert_eq!(answers.outstanding, 0);
-        assert_eq!(answers.failure.expect("an error").0, 2);
+        assert_eq!(answers.failure.expect("an error").sequence, 2);
     }
 
     #[test]
@@ -435,12 +469,12 @@ mod tests {
         assert_eq!(answers.outstanding, 1);
         answers.take(&answer(3, 0));
         assert_eq!(answers.outstanding, 0);
-        let (seq, error) = answers.failure.expect("an error");
+        let Failure { sequence: seq, error, .. } = answers.failure.expect("an error");
         assert_eq!((seq, error.raw_os_error()), (1, Some(2)));
         // The batch as a whole: no message of it will be answered.
         let mut answers = Answers::new(3..=3);
         answers.take(&answer(BEGIN, -1));
-        assert_eq!((answers.outstanding, answers.failure.expect("an error").0), (0, BEGIN));
+        assert_eq!((answers.outstanding, answers.failure.expect("an error").sequence), (0, BEGIN));
     }
 
     #[test]

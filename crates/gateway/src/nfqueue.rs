@@ -175,7 +175,7 @@ fn bind(socket: &Socket, number: u16, length: u32) -> io::Result<()> {
         w.number(libc::NFQA_CFG_MASK, libc::NFQA_CFG_F_FAIL_OPEN | libc::NFQA_CFG_F_GSO);
         w.number(libc::NFQA_CFG_FLAGS, libc::NFQA_CFG_F_FAIL_OPEN);
     });
-    socket.transact(&writer, 1..=sequence).map_err(|(_, e)| e)
+    socket.transact(&writer, 1..=sequence).map_err(|failure| failure.error)
 }
 
 /// A command, and no family: padded to a `struct nfqnl_msg_config_cmd`.

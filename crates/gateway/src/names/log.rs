@@ -100,7 +100,7 @@ fn bind(socket: &Socket, group: u16) -> io::Result<()> {
     message(libc::NFULA_CFG_MODE, &mode);
     // Each packet at once: a client connects as soon as it has the answer.
     message(libc::NFULA_CFG_QTHRESH, &1u32.to_be_bytes());
-    socket.transact(&writer, 1..=sequence).map_err(|(_, e)| e)
+    socket.transact(&writer, 1..=sequence).map_err(|failure| failure.error)
 }
 
 /// The packet of a datagram; any bytes give one or none.

@@ -1,8 +1,7 @@
 //! A transaction of nftables, message by message, and the expressions of its rules.
 
-use std::io;
-
 use super::lists::{Key, List, Lists};
+use super::refused::Refused;
 use crate::lanes::Spread;
 use crate::netlink::{Socket, Writer, BEGIN};
 use crate::rules::forms::{merged, Interval};
@@ -65,19 +64,22 @@ impl<'a> Batch<'a> {
         self.writer
     }
 
-    pub(super) fn commit(mut self, socket: &Socket) -> Result<(), (u32, io::Error)> {
+    pub(super) fn commit(mut self, socket: &Socket) -> Result<(), Refused> {
         let last = self.sequence;
         if last == BEGIN {
             return Ok(());
         }
         self.writer.ask();
-        socket.transact(&self.end(), last..=last)
+        let writer = self.end();
+        socket.transact(&writer, last..=last).map_err(|failure| Refused::of(failure, &writer))
     }
 
     /// Lets the kernel judge the transaction, which does not end and so changes nothing.
-    pub(super) fn judge(mut self, socket: &Socket) -> Result<(), (u32, io::Error)> {
+    pub(super) fn judge(mut self, socket: &Socket) -> Result<(), Refused> {
         self.writer.ask();
-        socket.transact(&self.writer, self.sequence..=self.sequence)
+        let writer = &self.writer;
+        let result = socket.transact(writer, self.sequence..=self.sequence);
+        result.map_err(|failure| Refused::of(failure, writer))
     }
 
     /// Begins a message. Of errors the kernel tells unasked.

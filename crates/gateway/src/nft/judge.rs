@@ -43,5 +43,5 @@ fn judge(expressions: impl FnOnce(&mut Expressions<'_>)) -> io::Result<()> {
     batch.table();
     batch.branch("judged");
     batch.rule("judged", expressions);
-    batch.judge(&socket).map_err(|(_, error)| error)
+    batch.judge(&socket).map_err(|refused| refused.error)
 }

@@ -30,10 +30,13 @@
 //! (`nf_queue_nf_hook_drop`), removing rules does not.
 
 mod batch;
+mod bits;
 mod chains;
+mod fill;
 mod judge;
 mod lists;
 mod others;
+mod refused;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -47,66 +50,17 @@ use crate::netlink::Socket;
 use crate::rules::cgroup::Found;
 use crate::rules::{Counted, HostName, Mac, Plan};
 
-use batch::{Batch, TABLE_SEQUENCE};
+use batch::Batch;
 pub(crate) use batch::{Family, Queues};
+pub use bits::MarkBits;
+use fill::{
+    fill, fill_ours, Kernel, Place, ANSWER_CHAIN, ARRIVE, ASK_CHAIN, LEARN_CHAIN, LEAVE,
+    PASS_CHAIN, SEND_CHAIN,
+};
 pub(crate) use judge::{judge_cgroups, judge_logging, judge_queueing, Queueing};
 use lists::Lists;
 pub(crate) use others::{in_others, Other};
-
-/// After destination NAT (-100).
-const ARRIVING: i32 = -90;
-/// Before source NAT (100), after mangling and filtering.
-const LEAVING: i32 = 90;
-
-/// NFT_META_SECPATH.
-const SECURITY_PATH: i32 = 25;
-/// NFT_RT_XFRM.
-const ROUTE_TRANSFORM: i32 = 4;
-
-/// The two bits of the packet mark that carry a discipline's decision from the verdict to the chain
-/// behind it. They belong to us; all other bits stay as they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MarkBits {
-    mask: u32,
-}
-
-impl MarkBits {
-    /// Bits 28 and 29, unless somebody uses them (`marks.rs`).
-    pub const DEFAULT: MarkBits = MarkBits { mask: 0x3000_0000 };
-
-    /// The bits of `mask`, which must be two.
-    ///
-    /// # Errors
-    /// [`Error::MarkMask`] if there are more or fewer.
-    pub fn new(mask: u32) -> Result<MarkBits, Error> {
-        if mask.count_ones() == 2 {
-            Ok(MarkBits { mask })
-        } else {
-            Err(Error::MarkMask(mask))
-        }
-    }
-
-    /// Both bits.
-    pub const fn mask(self) -> u32 {
-        self.mask
-    }
-
-    /// Set CE.
-    pub(crate) const fn ce(self) -> u32 {
-        1 << self.mask.trailing_zeros()
-    }
-
-    /// Clear the DSCP.
-    pub(crate) const fn wash(self) -> u32 {
-        self.mask & !self.ce()
-    }
-}
-
-impl Default for MarkBits {
-    fn default() -> MarkBits {
-        MarkBits::DEFAULT
-    }
-}
+use refused::kernel_lacks;
 
 /// Contents wanted of a table.
 #[derive(Clone, Debug, Default)]
@@ -241,29 +195,25 @@ impl Table {
     fn create_on(mut kernel: Kernel, wanted: Wanted, known: &[Known]) -> Result<Table, Error> {
         let socket = Socket::open().map_err(kernel_lacks)?;
         let name = table_name(&wanted.interface);
-        let explained = |(sequence, error): (u32, io::Error)| {
-            explain(sequence, error, wanted.family, &wanted.interface, &name)
-        };
         let mut first = Batch::new(wanted.family, &name);
         first.table();
-        first.commit(&socket).map_err(explained)?;
+        first
+            .commit(&socket)
+            .map_err(|refused| refused.creating_table(&wanted.interface, &name))?;
 
         let needed = rules(&name, &wanted, kernel, Lists::default(), |_| ()).lists;
         let lists = make(&socket, &name, &wanted, &needed, known)?;
         loop {
             let batch = rules(&name, &wanted, kernel, lists.clone(), |batch| wanted.chains(batch));
-            let result = batch.commit(&socket);
-            match result.as_ref().map_err(|(_, e)| e.raw_os_error()) {
-                Err(Some(libc::ENOENT)) if kernel.queue_expression => {
+            match batch.commit(&socket) {
+                Err(refused) if kernel.queue_expression && refused.lacks("queue") => {
                     kernel.queue_expression = false;
                 }
-                Err(Some(libc::EOPNOTSUPP)) if kernel.security_paths => {
+                Err(refused) if kernel.security_paths && refused.code() == libc::EOPNOTSUPP => {
                     kernel.security_paths = false;
                 }
-                _ => {
-                    // Behind the table's.
-                    let later = |(sequence, error)| (sequence + TABLE_SEQUENCE, error);
-                    result.map_err(later).map_err(explained)?;
+                result => {
+                    result.map_err(|refused| refused.creating_rules(wanted.family, &name))?;
                     break;
                 }
             }
@@ -284,7 +234,7 @@ impl Table {
         batch.remove_lists(&needed);
         // Those of rules that are refused are left behind.
         self.lists = make(&self.socket, &self.name, &wanted, &needed, known)?;
-        batch.commit(&self.socket).map_err(|(_, e)| Error::system(SETTING, e))?;
+        batch.commit(&self.socket).map_err(|refused| refused.doing(SETTING))?;
         (self.wanted, self.lists) = (wanted, needed.removed());
         Ok(())
     }
@@ -295,7 +245,7 @@ impl Table {
         let mut batch = Batch::new(wanted.family, &self.name);
         batch.flush_chain(PASS_CHAIN);
         fill_ours(&mut batch, &wanted);
-        batch.commit(&self.socket).map_err(|(_, e)| Error::system(SETTING, e))?;
+        batch.commit(&self.socket).map_err(|refused| refused.doing(SETTING))?;
         self.wanted = wanted;
         Ok(())
     }
@@ -328,7 +278,7 @@ impl Table {
         }
         let result = self.stop_batch().commit(&self.socket);
         self.queue_chains.clear();
-        result.map_err(|(_, e)| Error::system("removing the queue rules", e))
+        result.map_err(|refused| refused.doing("removing the queue rules"))
     }
 
     /// Messages that do the same when somebody else sends them on [`Table::socket`].
@@ -351,7 +301,7 @@ impl Table {
     pub(crate) fn remove(self) -> Result<(), Error> {
         let mut batch = Batch::new(self.wanted.family, &self.name);
         batch.delete_table();
-        batch.commit(&self.socket).map_err(|(_, e)| Error::system("removing the table", e))
+        batch.commit(&self.socket).map_err(|refused| refused.doing("removing the table"))
     }
 }
 
@@ -386,7 +336,7 @@ fn make(
     let mut batch = Batch::new(wanted.family, table);
     chains::host_sets(&mut batch, &wanted.hosts());
     batch.make_lists(needed);
-    batch.commit(socket).map_err(|(_, e)| Error::system(SETTING, e))?;
+    batch.commit(socket).map_err(|refused| refused.doing(SETTING))?;
     keep(socket, table, wanted, known)?;
     Ok(needed.made())
 }
@@ -398,269 +348,13 @@ fn keep(socket: &Socket, table: &str, wanted: &Wanted, known: &[Known]) -> Resul
         for (set, elements) in chains::kept(hosts, known) {
             let mut batch = Batch::new(wanted.family, table);
             batch.elements(&set, &elements);
-            batch.commit(socket).map_err(|(_, e)| {
+            batch.commit(socket).map_err(|refused| {
                 let names: Vec<String> = hosts.iter().map(HostName::to_string).collect();
-                Error::system(format!("keeping addresses of {}", names.join(", ")), e)
+                refused.doing(&format!("keeping addresses of {}", names.join(", ")))
             })?;
         }
     }
     Ok(())
-}
-
-/// Abilities of the kernel; found out by trying.
-#[derive(Clone, Copy)]
-struct Kernel {
-    /// CONFIG_NFT_QUEUE. Without it, iptables' NFQUEUE target does the same through nft_compat.
-    queue_expression: bool,
-    /// CONFIG_XFRM. Without it there are no security paths, and no exception for them is needed.
-    security_paths: bool,
-}
-
-/// Where one direction's chains stand.
-struct Place {
-    direction: Direction,
-    queue_chain: &'static str,
-    act_chain: &'static str,
-    rule_chain: &'static str,
-    hook: i32,
-    priority: i32,
-    name_key: i32,
-}
-
-static ARRIVE: Place = Place {
-    direction: Direction::Download,
-    queue_chain: "arriving",
-    act_chain: "arrived",
-    rule_chain: "rules_down",
-    hook: libc::NF_INET_PRE_ROUTING,
-    priority: ARRIVING,
-    name_key: libc::NFT_META_IIFNAME,
-};
-static LEAVE: Place = Place {
-    direction: Direction::Upload,
-    queue_chain: "leaving",
-    act_chain: "left",
-    rule_chain: "rules_up",
-    hook: libc::NF_INET_POST_ROUTING,
-    priority: LEAVING,
-    name_key: libc::NFT_META_OIFNAME,
-};
-
-/// The chain that learns addresses of hosts, in front of the rules.
-const LEARN_CHAIN: &str = "learning";
-
-/// The chains that copy questions to resolvers and their answers.
-const ASK_CHAIN: &str = "asking";
-const ANSWER_CHAIN: &str = "answering";
-
-/// The chain that keeps a bridge from passing on what we do.
-const PASS_CHAIN: &str = "passing";
-
-/// The chain that marks what the machine's own programs send.
-const SEND_CHAIN: &str = "sending";
-
-/// Writes all rules of all chains, which must be empty.
-fn fill(batch: &mut Batch<'_>, wanted: &Wanted, kernel: Kernel) {
-    let macs = wanted.macs();
-    if !macs.is_empty() {
-        batch.chain(LEARN_CHAIN, LEAVE.hook, LEAVE.priority - 1);
-        chains::learn(batch, LEARN_CHAIN, &wanted.interface, &macs);
-    }
-    chains::host_sets(batch, &wanted.hosts());
-    if wanted.knows_own() {
-        let Ruling { tiers, cgroups, .. } = &wanted.rules;
-        batch.chain(SEND_CHAIN, libc::NF_INET_LOCAL_OUT, LEAVE.priority);
-        chains::mark_own(batch, SEND_CHAIN, &wanted.interface, *tiers, cgroups);
-    }
-    if let Some(group) = wanted.rules.names {
-        let chains =
-            [(ASK_CHAIN, &LEAVE, LEAVE.priority - 2), (ANSWER_CHAIN, &ARRIVE, ARRIVE.priority - 1)];
-        for (chain, place, priority) in chains {
-            batch.chain(chain, place.hook, priority);
-            chains::log_names(batch, chain, &wanted.interface, place.name_key, group);
-        }
-    }
-    fill_ours(batch, wanted);
-    for (queues, place, plan) in wanted.directions() {
-        fill_direction(batch, place, wanted, queues, plan, kernel);
-    }
-}
-
-/// Keeps the bridge from what we pass on.
-fn fill_ours(batch: &mut Batch<'_>, wanted: &Wanted) {
-    for (from, to) in &wanted.ours {
-        batch.rule(PASS_CHAIN, |rule| {
-            rule.interface(libc::NFT_META_IIFNAME, from);
-            rule.interface(libc::NFT_META_OIFNAME, to);
-            rule.verdict(libc::NF_DROP, None);
-        });
-    }
-}
-
-/// Writes the rules of one direction.
-fn fill_direction(
-    batch: &mut Batch<'_>,
-    place: &Place,
-    wanted: &Wanted,
-    queues: Queues,
-    plan: &Plan,
-    kernel: Kernel,
-) {
-    let (interface, bits) = (&*wanted.interface, wanted.bits);
-    let tiers = wanted.rules.tiers;
-    let all = bits.mask() | tiers;
-    let knows_own = wanted.knows_own() && place.direction == Direction::Upload;
-
-    // Nobody else may seem to have asked for CE or washing.
-    let foreign = if knows_own { bits.mask() } else { all };
-    batch.rule(place.queue_chain, |rule| {
-        rule.interface(place.name_key, interface);
-        rule.mark_has(foreign);
-        rule.clear_mark(foreign);
-    });
-    if knows_own {
-        // The machine's own have the numbers of their groups there.
-        batch.rule(place.queue_chain, |rule| {
-            rule.interface(place.name_key, interface);
-            rule.meta(libc::NFT_META_IIF);
-            rule.compare(libc::NFT_CMP_NEQ, &[0; 4]);
-            rule.clear_mark(tiers);
-        });
-    }
-    pass_own(batch, place, interface, &wanted.own);
-    if *plan != Plan::default() {
-        batch.branch(place.rule_chain);
-        let cgroups = &wanted.rules.cgroups;
-        chains::write(plan, batch, place.rule_chain, place.direction, tiers, cgroups);
-        batch.rule(place.queue_chain, |rule| {
-            rule.interface(place.name_key, interface);
-            rule.verdict(libc::NFT_JUMP, Some(place.rule_chain));
-        });
-    }
-    batch.rule(place.queue_chain, |rule| {
-        rule.interface(place.name_key, interface);
-        if kernel.security_paths {
-            match place.hook {
-                libc::NF_INET_PRE_ROUTING => rule.meta(SECURITY_PATH),
-                _ => rule.route(ROUTE_TRANSFORM),
-            }
-            rule.compare(libc::NFT_CMP_EQ, &[0]);
-        }
-        rule.queue(queues, kernel.queue_expression);
-    });
-
-    // The device's own discipline is not to see our classes.
-    for class in plan.classes() {
-        batch.rule(place.act_chain, |rule| {
-            rule.interface(place.name_key, interface);
-            rule.meta(libc::NFT_META_PRIORITY);
-            rule.compare(libc::NFT_CMP_EQ, &class.to_ne_bytes());
-            rule.write_priority(0);
-        });
-    }
-    // The common case first: nothing to do.
-    batch.rule(place.act_chain, |rule| {
-        rule.mark_lacks(all);
-        rule.verdict(libc::NF_ACCEPT, None);
-    });
-    // The first 16 bits: version, header length, TOS; version, traffic class, flow label.
-    let headers = [(libc::ETH_P_IP, 0x00fcu16, 3), (libc::ETH_P_IPV6, 0x0fc0, 0x30)];
-    for (protocol, dscp, ecn) in headers {
-        for (bit, clear, set) in [(bits.ce(), ecn, ecn), (bits.wash(), dscp, 0)] {
-            batch.rule(place.act_chain, |rule| {
-                rule.interface(place.name_key, interface);
-                rule.mark_has(bit);
-                rule.meta(libc::NFT_META_PROTOCOL);
-                rule.compare(libc::NFT_CMP_EQ, &(protocol as u16).to_be_bytes());
-                rule.rewrite_first_word(!clear, set, protocol == libc::ETH_P_IP);
-            });
-        }
-    }
-    batch.rule(place.act_chain, |rule| {
-        rule.interface(place.name_key, interface);
-        rule.clear_mark(all);
-    });
-}
-
-/// Lets probes of our own by; nobody else's leave, for only ours come from no interface.
-fn pass_own(batch: &mut Batch<'_>, place: &Place, interface: &str, own: &Own) {
-    let leaves = place.direction == Direction::Upload;
-    let mut pass = |protocol: i32, fields: &[(i32, &[u8])]| {
-        batch.rule(place.queue_chain, |rule| {
-            rule.interface(place.name_key, interface);
-            if leaves {
-                rule.meta(libc::NFT_META_IIF);
-                rule.compare(libc::NFT_CMP_EQ, &[0; 4]);
-            }
-            rule.meta(libc::NFT_META_L4PROTO);
-            rule.compare(libc::NFT_CMP_EQ, &[protocol as u8]);
-            for (at, bytes) in fields {
-                rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, *at, bytes.len() as i32);
-                rule.compare(libc::NFT_CMP_EQ, bytes);
-            }
-            rule.verdict(libc::NF_ACCEPT, None);
-        });
-    };
-    // Requests and replies of ICMP and ICMPv6; ICMP's ask for the time, too.
-    let kinds = [
-        (libc::IPPROTO_ICMP, [8, 0]),
-        (libc::IPPROTO_ICMP, [13, 14]),
-        (libc::IPPROTO_ICMPV6, [128, 129]),
-    ];
-    if let Some(ident) = own.echo {
-        for (protocol, [request, reply]) in kinds {
-            let kind = if leaves { request } else { reply };
-            pass(protocol, &[(0, &[kind]), (4, &ident.to_be_bytes())]);
-        }
-    }
-    if let Some((here, servers)) = &own.datagrams {
-        for there in servers {
-            let mut ports = [here.to_be_bytes(), there.to_be_bytes()];
-            if !leaves {
-                ports.reverse();
-            }
-            pass(libc::IPPROTO_UDP, &[(0, ports.as_flattened())]);
-        }
-    }
-}
-
-fn kernel_lacks(error: io::Error) -> Error {
-    match error.raw_os_error() {
-        Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT) => Error::KernelLacks {
-            what: "netfilter's netlink interface (nfnetlink)",
-            fix: "`modprobe nfnetlink`, or a kernel with CONFIG_NETFILTER_NETLINK",
-        },
-        _ => Error::system("opening a netlink socket", error),
-    }
-}
-
-fn explain(sequence: u32, error: io::Error, family: Family, interface: &str, table: &str) -> Error {
-    let code = error.raw_os_error().unwrap_or(0);
-    match (sequence, code) {
-        (0, libc::EPERM) => Error::Privilege,
-        (0, libc::EOPNOTSUPP | libc::EINVAL) => Error::KernelLacks {
-            what: "nf_tables",
-            fix: "`modprobe nf_tables` (OpenWrt: the package kmod-nft-core)",
-        },
-        // The owner's sockets alone may touch the table, or even see that it is theirs to create.
-        (TABLE_SEQUENCE, libc::EPERM) => {
-            Error::AlreadyUp { interface: interface.to_owned(), owner: String::from("?") }
-        }
-        (TABLE_SEQUENCE, libc::EEXIST) => Error::TableExists { table: table.to_owned() },
-        (TABLE_SEQUENCE, libc::EOPNOTSUPP | libc::EINVAL) => Error::KernelLacks {
-            what: "nftables tables with an owner",
-            fix: "Linux 5.12 or later, with nf_tables' inet family",
-        },
-        (_, libc::ENOENT) if family == Family::Bridged => Error::KernelLacks {
-            what: "nft_queue, without which a bridge's frames cannot be queued",
-            fix: "`modprobe nft_queue` (OpenWrt: the package kmod-nft-queue)",
-        },
-        (_, libc::ENOENT) => Error::KernelLacks {
-            what: "both nft_queue and xt_NFQUEUE with nft_compat, one of which the rules need",
-            fix: "`modprobe nft_queue` (OpenWrt: the package kmod-nft-queue)",
-        },
-        _ => Error::system(format!("creating the nftables table {table} (step {sequence})"), error),
-    }
 }
 
 #[cfg(test)]
@@ -698,12 +392,5 @@ mod tests {
                 table.unwrap().remove().unwrap();
             }
         });
-    }
-
-    #[test]
-    fn marks_are_two_bits() {
-        let bits = MarkBits::new(0x8001_0000).unwrap();
-        assert_eq!((bits.ce(), bits.wash()), (0x1_0000, 0x8000_0000));
-        assert!(MarkBits::new(0x7).is_err() && MarkBits::new(0).is_err());
     }
 }

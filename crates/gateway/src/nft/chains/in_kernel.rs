@@ -276,8 +276,9 @@ fn long_transactions_have_room_and_their_errors_too() {
                 rule.verdict(libc::NF_ACCEPT, None);
             });
         }
-        let (sequence, error) = batch.commit(&Socket::open().unwrap()).unwrap_err();
-        assert_eq!((sequence, error.raw_os_error()), (2, Some(libc::ENOENT)), "{error}");
+        let refused = batch.commit(&Socket::open().unwrap()).unwrap_err();
+        assert_eq!((refused.sequence, refused.code()), (2, libc::ENOENT), "{refused:?}");
+        assert_eq!(refused.part, "a rule of the chain `nowhere`");
     });
 }
 
@@ -297,10 +298,12 @@ fn a_transaction_may_be_judged_only() {
                 rule.meta(libc::NFT_META_MARK);
                 set.into_iter().for_each(|set| rule.lookup(set));
             });
-            batch.judge(&socket).map_err(|(sequence, error)| (sequence, error.raw_os_error()))
+            batch.judge(&socket)
         };
-        assert_eq!(judged(Some("missing")), Err((3, Some(libc::ENOENT))));
-        assert_eq!((judged(None), judged(None)), (Ok(()), Ok(())));
+        let refused = judged(Some("missing")).unwrap_err();
+        assert_eq!((refused.sequence, refused.code()), (3, libc::ENOENT), "{refused:?}");
+        assert_eq!(refused.part, "`lookup` in a rule of the chain `judged`");
+        assert!(judged(None).is_ok() && judged(None).is_ok());
     });
 }
 
