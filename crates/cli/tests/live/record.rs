@@ -14,6 +14,9 @@ use simnel_testbed::{Home, Process};
 use crate::trial::daemon_of;
 use crate::{text, Live, SECOND, SIMNEL};
 
+/// Bytes in front of a file's first packet.
+const PCAP_HEADER: u64 = 24;
+
 /// Summary of `file` replayed through `words`.
 fn replayed(file: &Path, words: &str) -> Value {
     let mut command = Command::new(SIMNEL);
@@ -87,7 +90,9 @@ fn what_is_recorded_is_replayed() {
     kill_process(daemon_of(up.id()), Signal::KILL).unwrap();
     let [old, new] = [".1", ""].map(|end| directory.join(format!("always.upload.pcap{end}")));
     let begin = Instant::now();
-    while !old.exists() {
+    // The next file is begun as well: its name is nobody's for a moment.
+    let is_begun = |file: &Path| file.metadata().is_ok_and(|data| data.len() > PCAP_HEADER);
+    while !old.exists() || !is_begun(&new) {
         assert!(begin.elapsed() < SECOND * 10, "the files are not full: {:?}", recording.failure());
         thread::sleep(SECOND / 50);
     }
