@@ -160,6 +160,16 @@ impl Controller {
         }
     }
 
+    /// The same, but rates begin where they are `found`, as far as limits allow.
+    pub fn beginning_at(mut self, found: [Option<Rate>; 2]) -> Controller {
+        for (law, rate) in self.laws.iter_mut().zip(found) {
+            if let Some((law, rate)) = law.as_mut().zip(rate) {
+                law.begin_at(rate);
+            }
+        }
+        self
+    }
+
     /// A probe of `reflector` came back after `rtt`.
     pub fn answer(&mut self, reflector: u8, rtt: Span, now: Time) {
         self.paths.answer(reflector, rtt, now);

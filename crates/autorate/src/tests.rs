@@ -103,6 +103,20 @@ impl Line {
     }
 }
 
+/// Where they are found, as far as limits allow; else in the middle.
+#[test]
+fn rates_begin_where_they_are_found() {
+    let settings = Settings { limits: [limits(2, 18), limits(10, 90)], reflectors: 1, active: 1 };
+    let begun = |found: [Option<u64>; 2]| {
+        let found = found.map(|mbit| mbit.map(|mbit| Rate(mbit * MBIT)));
+        let mut controller = Controller::new(&settings, Time::ZERO).beginning_at(found);
+        controller.tick(Time::ZERO, [Seen::default(); 2]).rates.map(|rate| rate.unwrap().0 / MBIT)
+    };
+    assert_eq!(begun([None, None]), [6, 30]);
+    assert_eq!(begun([Some(5), Some(70)]), [5, 70]);
+    assert_eq!(begun([Some(1), Some(1_000)]), [2, 90]);
+}
+
 #[test]
 fn a_halving_is_answered_within_a_second() {
     for which in [UP, DOWN] {

@@ -425,8 +425,8 @@ mod tests {
             ("upload = \"9mbit\"\nautorate = true", "autorate needs a range"),
             ("upload = \"9mbit\"\nreflectors = [\"1.1.1.1\"]", "add `autorate = true`"),
             (
-                "upload = \"1mbit..9mbit\"\nautorate = true\nbackend = \"kernel\"",
-                "needs the daemon",
+                "upload = \"1mbit..9mbit\"\nautorate = true\nbackend = \"kernel\"\nreflectors = []",
+                "passing TCP is seen by the daemon alone",
             ),
             ("upload = \"9mbit\"\nlanes = 2\nbackend = \"kernel\"", "lanes of `wwan0` need the"),
             ("upload = \"9mbit\"\nlanes_by = \"cpu\"", "add `lanes`"),
@@ -434,6 +434,12 @@ mod tests {
             let error = read(rest).unwrap_err();
             assert!(error.contains(expected), "{rest}: {error}");
         }
+        for (backend, steered) in [("kernel", true), ("auto", false), ("userspace", false)] {
+            let rest =
+                format!("upload = \"1mbit..9mbit\"\nautorate = true\nbackend = \"{backend}\"");
+            assert_eq!(read(&rest).unwrap()[0].are_steered(), steered, "{backend}");
+        }
+        assert!(!read("upload = \"9mbit\"\nbackend = \"kernel\"").unwrap()[0].are_steered());
     }
 
     #[test]

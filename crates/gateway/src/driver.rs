@@ -19,11 +19,11 @@ use simnel_core::{Rate, Span, Time};
 use simnel_measure::irtt::{Answer, Opened};
 
 use crate::autorate::{
-    index, Autorate, Following, Message, News, Passed, Reflector, Report, Session, Sockets, Target,
+    index, Autorate, Following, Line, Message, News, Passed, Reflector, Report, Session, Sockets,
+    Target,
 };
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::Gateway;
 use crate::sys::{self, Query};
 
 /// Reflectors that are probed at a time.
@@ -102,11 +102,12 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// A driver for `interface` whose probes go by `sockets`.
+    /// A driver for `interface` whose probes go by `sockets`. Rates begin where they are `found`.
     pub(crate) fn new(
         interface: &str,
         settings: &Autorate,
         sockets: Option<Arc<Sockets>>,
+        found: [Option<Rate>; 2],
         now: Time,
     ) -> Driver {
         let reflectors = settings.reflectors.len() as u8;
@@ -115,7 +116,7 @@ impl Driver {
             interface: interface.to_owned(),
             settings: settings.clone(),
             sockets,
-            controller: Controller::new(&of, now),
+            controller: Controller::new(&of, now).beginning_at(found),
             waiting: VecDeque::new(),
             tallies: vec![Tally::default(); settings.reflectors.len()],
             sequence: 0,
@@ -150,8 +151,8 @@ impl Driver {
     /// Takes answers in and, if it is time, probes and sets rates.
     ///
     /// # Errors
-    /// A rate could not be set.
-    pub(crate) fn turn(&mut self, gateway: &mut Gateway, now: Time) -> Result<(), Error> {
+    /// The line does not tell what passes, or a rate could not be set.
+    pub(crate) fn turn(&mut self, line: &mut impl Line, now: Time) -> Result<(), Error> {
         self.take_answers(now);
         if now < self.next_tick {
             return Ok(());
@@ -160,10 +161,11 @@ impl Driver {
         self.next_tick = now + INTERVAL;
         self.give_up(now);
         self.probe(now);
-        if let Some(trips) = gateway.round_trips() {
+        if let Some(trips) = line.round_trips() {
             self.controller.hear(trips, now);
         }
-        let seen = [Direction::Upload, Direction::Download].map(|way| self.seen(gateway, way));
+        line.look()?;
+        let seen = [Direction::Upload, Direction::Download].map(|way| self.seen(line, way));
         let decision = self.controller.tick(now, seen);
         if decision.replaced {
             let active: Vec<u8> = self.controller.active().collect();
@@ -173,7 +175,7 @@ impl Driver {
         for direction in [Direction::Upload, Direction::Download] {
             let Some(rate) = rates[index(direction)] else { continue };
             if self.rates[index(direction)] != Some(rate) {
-                gateway.set_rate(direction, rate)?;
+                line.set_rate(direction, rate)?;
                 self.rates[index(direction)] = Some(rate);
             }
         }
@@ -382,8 +384,8 @@ impl Driver {
         sequence
     }
 
-    fn seen(&mut self, gateway: &Gateway, direction: Direction) -> Seen {
-        let Some(now) = gateway.passed(direction) else { return Seen::default() };
+    fn seen(&mut self, line: &impl Line, direction: Direction) -> Seen {
+        let Some(now) = line.passed(direction) else { return Seen::default() };
         let before = self.before[index(direction)].replace(now).unwrap_or(now);
         Seen {
             arrived: now.arrived.wrapping_sub(before.arrived).into(),

@@ -89,8 +89,8 @@ pub enum Error {
     NoTierBits(String),
     /// Rules of an interface that the kernel shapes.
     #[error(
-        "the rules and shares for `{0}` need the daemon, which marks packets for them: say \
-         `backend = \"userspace\"`, or take them out"
+        "the rules and shares for `{0}` need the daemon: what arrives passes the kernel's \
+         discipline before any table could mark it; say `backend = \"userspace\"`, or take them out"
     )]
     RulesInKernel(String),
     /// Rules of a bridge's port.
@@ -230,9 +230,20 @@ pub enum Error {
          then its rates stay at the ends of their ranges"
     )]
     NoProbes(String),
-    /// Autorate of an interface that the kernel shapes.
-    #[error("autorate of `{0}` needs the daemon: leave `backend` out, or `autorate`")]
-    AutorateInKernel(String),
+    /// Autorate without reflectors of an interface that the kernel shapes.
+    #[error(
+        "nobody tells the delay of `{0}`: passing TCP is seen by the daemon alone; name \
+         `reflectors`, or leave `backend` out"
+    )]
+    NobodyTells(String),
+    /// Disciplines that were there.
+    #[error(
+        "what the kernel shaped `{0}` with is gone: others took it away, or the interface went"
+    )]
+    TakenAway(String),
+    /// A question about packets that no process of ours sees.
+    #[error("the kernel shapes `{0}`: its packets do not pass us, and cannot be recorded")]
+    NotOurs(String),
     /// Lanes of an interface that the kernel shapes.
     #[error("lanes of `{0}` need the daemon: leave `backend` out, or `lanes`")]
     LanesInKernel(String),

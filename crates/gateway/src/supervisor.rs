@@ -57,6 +57,9 @@ const GOOD_LIFE: Duration = Duration::from_secs(60);
 /// Bytes of a line, and events that are remembered: more than any daemon in its right mind says.
 const MOST_BYTES: usize = 64 * 1024;
 const MOST_EVENTS: usize = 4 * SLOTS;
+/// Looks without a move after which a daemon that sets the kernel's rates is ended: the kernel goes
+/// on at the last ones, which nobody raises then.
+const STEERING_LOOKS: u32 = 10;
 /// How long a guard may take to end after its daemon.
 const GUARD_END: Duration = Duration::from_secs(1);
 
@@ -69,6 +72,8 @@ pub(crate) enum Event {
     Stopping,
     /// An interface has a place on the board, and its lock in a directory.
     Slot(usize, String, PathBuf),
+    /// It sets the kernel's rates.
+    Steers,
     /// A place on the board is free again.
     Free(usize),
     /// A direction was changed by a command; its settings in `tc`'s words.
@@ -237,6 +242,8 @@ struct Family {
     daemon_pulse: Pulse,
     /// Interfaces by their places on the board, with the directories of their locks.
     served: Vec<Option<(String, PathBuf)>>,
+    /// It sets the kernel's rates.
+    steers: bool,
     ready: bool,
     wanted: bool,
 }
@@ -277,6 +284,7 @@ impl Family {
             guard_pulse: Pulse::default(),
             daemon_pulse: Pulse::default(),
             served: vec![None; SLOTS],
+            steers: false,
             ready: false,
             wanted: false,
         };
@@ -362,6 +370,7 @@ impl Family {
                         *place = Some((name, control_dir));
                     }
                 }
+                Ok(Event::Steers) => self.steers = true,
                 Ok(Event::Free(slot)) => {
                     if let Some(place) = self.served.get_mut(slot) {
                         *place = None;
@@ -440,6 +449,10 @@ impl Family {
     fn look(&mut self, notice: &mut dyn FnMut(Notice)) {
         let daemon_still = self.daemon_pulse.look(self.board.daemon.load(Ordering::Relaxed));
         let guard_still = self.guard_pulse.look(self.board.guard.load(Ordering::Relaxed));
+        if self.steers && daemon_still == STEERING_LOOKS {
+            let _ = kill_process(self.daemon, Signal::KILL);
+            notice(Notice::Warning("the daemon stands still, and rates with it: ending it".into()));
+        }
         match self.guard {
             Some(guard) if guard_still >= GUARD_LOOKS => {
                 // Its end comes as a signal, and the next look starts another one.

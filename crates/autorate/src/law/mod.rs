@@ -139,6 +139,11 @@ impl Law {
         }
     }
 
+    /// Another rate to begin with.
+    pub fn begin_at(&mut self, rate: Rate) {
+        self.rate = rate.bytes().clamp(self.limits.floor.bytes(), self.limits.ceiling.bytes());
+    }
+
     pub fn history(&self) -> &History {
         &self.history
     }

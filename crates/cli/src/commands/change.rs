@@ -80,7 +80,7 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         let what = format!("the {direction} follows its line by autorate: `{rate}` cannot be set");
         return Err(misuse_with_help(what, RANGE));
     }
-    let config = match running.words(direction)? {
+    let config = match running.words(&args.interface, direction)? {
         Some(present) => changed(direction, &present, rate, said),
         None => settings_of(direction, rate, said),
     };
@@ -125,17 +125,19 @@ impl Running {
     }
 
     /// Words of the settings in force.
-    fn words(&mut self, direction: Direction) -> miette::Result<Option<String>> {
+    fn words(&mut self, interface: &str, direction: Direction) -> miette::Result<Option<String>> {
         match self {
             Running::Daemon(client) => {
                 let shown = client.show().into_diagnostic()?;
+                if shown.is_empty() {
+                    // A daemon that only sets the kernel's rates.
+                    let shaped = kernel::shaped(Some(interface)).into_diagnostic()?;
+                    return in_kernel(&shaped, direction);
+                }
                 let present = shown.into_iter().find(|entry| entry.direction == direction);
                 Ok(present.map(|entry| entry.config))
             }
-            Running::Kernel(shaped) => {
-                let present = shaped.iter().find(|shaped| shaped.direction == direction);
-                present.map(Shaped::words).transpose().into_diagnostic()
-            }
+            Running::Kernel(shaped) => in_kernel(shaped, direction),
         }
     }
 
@@ -163,6 +165,12 @@ impl Running {
         }
         .into_diagnostic()
     }
+}
+
+/// Words of a direction's settings in the kernel.
+fn in_kernel(shaped: &[Shaped], direction: Direction) -> miette::Result<Option<String>> {
+    let present = shaped.iter().find(|shaped| shaped.direction == direction);
+    present.map(Shaped::words).transpose().into_diagnostic()
 }
 
 /// Words of `up` for rates that follow the line.

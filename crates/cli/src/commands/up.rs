@@ -76,7 +76,8 @@ of `reflectors ADDRESS,irtt:ADDRESS` (or `none`), passing TCP and the queues tel
 direction's rate; packets are spread by their addresses, or `lanes-by cpu` by the core\n\
 that the card interrupts. Needs root or CAP_NET_ADMIN. When the process ends, however it\n\
 ends, the kernel removes its rules and traffic passes as before. With `--backend\n\
-kernel` no process runs: the kernel shapes until `simnel down` (docs/KERNEL.md).";
+kernel` no process runs: the kernel shapes until `simnel down` (docs/KERNEL.md); with\n\
+`autorate` one stays that only sets the rates.";
 
 /// The examples, and the names of all disciplines.
 fn help() -> String {
@@ -231,8 +232,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         lan.map(|lan| join(lan, &request.interface)).transpose().into_diagnostic()
     };
     let mut preface = String::new();
-    if args.backend != Backend::Userspace {
-        settings.backend = args.backend;
+    settings.backend = args.backend;
+    if settings.are_steered() {
+        if let Some(why) = settings.needs_daemon() {
+            return Err(misuse(why));
+        }
+    } else if args.backend != Backend::Userspace {
         let joined = match settings.needs_daemon() {
             Some(why) if args.backend == Backend::Kernel => return Err(misuse(why)),
             Some(_) => None,

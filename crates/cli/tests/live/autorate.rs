@@ -46,7 +46,96 @@ fn cpu(process: u32) -> f64 {
 
 #[test]
 fn rates_follow_a_line_that_halves() {
-    let Some(live) = Live::new("rates_follow_a_line_that_halves") else { return };
+    if let Some(live) = Live::new("rates_follow_a_line_that_halves") {
+        follow_a_line_that_halves(&live, "");
+        assert!(live.is_clean());
+    }
+}
+
+/// The kernel shapes, and a process sets its rates.
+#[test]
+fn rates_in_the_kernel_follow_a_line_that_halves() {
+    let test = "rates_in_the_kernel_follow_a_line_that_halves";
+    let Some(live) = Live::new(test) else { return };
+    let tried = live.simnel("up wan download 9mbit --backend kernel");
+    if !tried.status.success() {
+        eprintln!("NOT RUN: {test}: {}", text(&tried.stderr));
+        return;
+    }
+    live.ok("down wan");
+    follow_a_line_that_halves(&live, "--backend kernel");
+    assert!(live.is_clean() && !in_kernel(&live));
+
+    let wire = line(&live, 20);
+    let words = "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors 10.77.0.1 \
+                 --backend kernel";
+    let kill = |up: Process, all: &[u32]| {
+        let all: Vec<String> = all.iter().map(u32::to_string).collect();
+        // A daemon whose supervisor is gone would give the interface back.
+        for signal in ["-STOP", "-KILL"] {
+            let all = all.iter().rev();
+            assert!(Command::new("kill").arg(signal).args(all).status().unwrap().success());
+        }
+        drop(up);
+        thread::sleep(SECOND / 2);
+    };
+    let up = live.start("wan", words);
+    comes_true("the reflector answers", &live, |told| told.answering() == 1);
+    let before = rate(&live);
+    // A daemon that is killed is followed by another one, at the rate that there is.
+    let daemon = family(&up).into_iter().find(|pid| name(*pid) == "simnel").unwrap();
+    assert!(Command::new("kill").args(["-9", &daemon.to_string()]).status().unwrap().success());
+    comes_true("another daemon", &live, |told| told.answering() == 1);
+    assert!(in_kernel(&live));
+    // So is one that stands still.
+    let daemon = family(&up).into_iter().find(|pid| name(*pid) == "simnel").unwrap();
+    assert!(Command::new("kill").args(["-STOP", &daemon.to_string()]).status().unwrap().success());
+    thread::sleep(SECOND * 12);
+    comes_true("another daemon", &live, |told| told.answering() == 1);
+    assert!(!family(&up).contains(&daemon));
+    // All that are killed leave the kernel's shapers at their rates, for the next `up` or `down`.
+    let all = [vec![up.id()], family(&up)].concat();
+    kill(up, &all);
+    assert!(in_kernel(&live));
+    let shown = live.simnel("show wan");
+    assert!(text(&shown.stdout).contains("wan:download"), "{shown:?}");
+    let up = live.start("wan", words);
+    comes_true("the reflector answers again", &live, |told| told.answering() == 1);
+    println!("rate {before:.1} Mbit/s, and after all processes were killed {:.1}", rate(&live));
+    let all = [vec![up.id()], family(&up)].concat();
+    kill(up, &all);
+    live.ok("down wan");
+    assert!(!in_kernel(&live));
+    wire.stop();
+}
+
+/// The daemon and the guard of `up`.
+fn family(up: &Process) -> Vec<u32> {
+    let process = up.id();
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    children.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Name of a process.
+fn name(process: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
+    name.unwrap_or_default().trim().to_owned()
+}
+
+/// True if anything of ours shapes in the kernel, or a device of ours is there.
+fn in_kernel(live: &Live) -> bool {
+    let shown = within(&live.home.gateway, "sh", &["-c", "tc qdisc show; ip link show"]);
+    let shown = text(&shown.stdout);
+    shown.contains("51a1:") || shown.contains("simnel-") || shown.contains("ingress")
+}
+
+/// Mbit that have come by the line so far.
+fn carried(live: &Live) -> f64 {
+    let bytes = within(&live.home.gateway, "cat", &["/sys/class/net/wan/statistics/rx_bytes"]);
+    text(&bytes.stdout).trim().parse::<f64>().unwrap() * 8e-6
+}
+
+fn follow_a_line_that_halves(live: &Live, backend: &str) {
     let home = &live.home;
     for address in OTHERS {
         let prefixed = format!("{address}/24");
@@ -55,10 +144,11 @@ fn rates_follow_a_line_that_halves() {
     let server = Home::SERVER.to_string();
     let reflectors = [NOBODY, &server, OTHERS[0], OTHERS[1], OTHERS[2], OTHERS[3]].join(",");
     let words = format!(
-        "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors {reflectors}"
+        "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors {reflectors} \
+         {backend}"
     );
     within_tries("half the capacity: the rate follows, the delay goes", || {
-        let wire = line(&live, 20);
+        let wire = line(live, 20);
         let watch = Watch::start();
         let up = live.start("wan", &words);
         // Baselines are of a line at rest.
@@ -67,30 +157,38 @@ fn rates_follow_a_line_that_halves() {
         let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
         let bulk = bulk.start().unwrap();
         thread::sleep(SECOND * 4);
-        let before = rate(&live);
+        let before = rate(live);
         wire.stop();
-        let wire = line(&live, 10);
-        thread::sleep(SECOND * 2);
+        let wire = line(live, 10);
+        let begin = Instant::now();
+        let mut answered = None;
+        while begin.elapsed() < SECOND * 2 {
+            if rate(live) < 11.0 {
+                answered = answered.or_else(|| Some(begin.elapsed().as_millis()));
+            }
+            thread::sleep(SECOND / 50);
+        }
         let every = Duration::from_millis(20);
         let probe = Probe::start(&home.lan2, &home.server, Home::SERVER, every).unwrap();
-        let used = cpu(up.id());
+        let (used, carried) = (cpu(up.id()), carried(live));
         let rates = (0..6).map(|_| {
             thread::sleep(SECOND / 2);
-            rate(&live)
+            rate(live)
         });
         let mut after: Vec<f64> = rates.collect();
         let used = (cpu(up.id()) - used) / 3.0;
+        let carried = (self::carried(live) - carried) / 3.0;
         after.sort_by(f64::total_cmp);
         let trips = round_trips(probe.stop().iter());
         let (median, p95) = (quantile(&trips, 50), quantile(&trips, 95));
         drop(bulk);
         let after = after[3];
         println!(
-            "rate {before:.1}, then {after:.1} Mbit/s; RTT {median:.1} ms, p95 {p95:.1} ms; \
-             control {:.2} % of a core",
+            "rate {before:.1}, then {after:.1} Mbit/s after {answered:?} ms, {carried:.1} carried; \
+             RTT {median:.1} ms, p95 {p95:.1} ms; control {:.2} % of a core",
             used * 100.0
         );
-        let told = report(&live);
+        let told = report(live);
         let state = |address: &str| {
             let named = |one: &&Reflector| one.address.to_string() == address;
             told.reflectors.iter().find(named).expect("a reflector").clone()
@@ -105,7 +203,7 @@ fn rates_follow_a_line_that_halves() {
         let refused = live.simnel("change wan download 9mbit");
         assert!(text(&refused.stderr).contains("follows its line by autorate"), "{refused:?}");
         live.ok("change wan download diffserv4");
-        assert!((rate(&live) - after).abs() < after / 2.0);
+        assert!((rate(live) - after).abs() < after / 2.0);
         live.ok("down wan");
         drop(up);
         wire.stop();
@@ -113,7 +211,6 @@ fn rates_follow_a_line_that_halves() {
             (14.0..22.0).contains(&before) && (6.0..10.5).contains(&after) && median < 20.0 + 25.0,
         )
     });
-    assert!(live.is_clean());
 }
 
 #[test]
@@ -325,7 +422,10 @@ fn what_autorate_cannot_use_is_named() {
         ("upload 2mbit..20mbit autorate reflectors irtt:a.example", "names no irtt server"),
         ("upload 2mbit..20mbit reflectors 10.77.0.1", "`reflectors` without `autorate`"),
         ("upload 2mbit..20mbit cake autorate", "`autorate` comes before"),
-        ("upload 2mbit..20mbit autorate --backend kernel", "needs the daemon"),
+        (
+            "upload 2mbit..20mbit autorate reflectors none --backend kernel",
+            "passing TCP is seen by the daemon alone",
+        ),
     ] {
         let output = live.simnel(&format!("up wan {words}"));
         assert_eq!(output.status.code(), Some(2), "{words}: {output:?}");

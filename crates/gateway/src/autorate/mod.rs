@@ -21,9 +21,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 
 use serde::{Deserialize, Serialize};
-use simnel_autorate::{Limits, DOWN, MOST_REFLECTORS, UP};
+use simnel_autorate::{Limits, RoundTrips, DOWN, MOST_REFLECTORS, UP};
 use simnel_core::qdisc::Config;
 use simnel_core::tc::units;
+use simnel_core::Rate;
 
 pub(crate) use datagrams::{Datagrams, News};
 pub(crate) use session::{Message, Session};
@@ -140,6 +141,27 @@ pub(crate) struct Passed {
     pub(crate) released: u32,
     /// Bytes queued.
     pub(crate) backlog: u32,
+}
+
+/// A shaped line as the driver of its rates sees it, whoever holds the packets.
+pub(crate) trait Line {
+    /// Brings what [`Line::passed`] tells up to date.
+    ///
+    /// # Errors
+    /// The disciplines are not to be found.
+    fn look(&mut self) -> Result<(), Error>;
+
+    /// Bytes that a direction's discipline has seen; None if it is not shaped.
+    fn passed(&self, direction: Direction) -> Option<Passed>;
+
+    /// RTTs of passing TCP; None where no process sees the packets.
+    fn round_trips(&self) -> Option<&RoundTrips>;
+
+    /// Another rate, and nothing else.
+    ///
+    /// # Errors
+    /// The discipline refuses.
+    fn set_rate(&mut self, direction: Direction, rate: Rate) -> Result<(), Error>;
 }
 
 impl Autorate {
@@ -345,8 +367,6 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use simnel_core::Rate;
-
     use super::*;
 
     #[test]

@@ -32,28 +32,10 @@ impl Daemon {
 
     fn answer(&mut self, asked: &Asked, request: Request) -> Reply {
         let interface = asked.interface.as_str();
-        let here = self.served.iter_mut().find(|served| served.is(interface));
-        let Some(Served { gateway, presence, driver }) = here else {
+        if self.settings(interface).is_none() {
             return Reply::error(format!("{interface} has been given back"));
-        };
+        }
         let result = match request {
-            Request::Show {} => gateway.show().map(|reports| Reply {
-                qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
-                trials: self.trials.left(interface, sys::now()),
-                trouble: presence.trouble().cloned(),
-                autorate: driver.as_ref().map(|driver| driver.report(sys::now())),
-                ..Reply::done()
-            }),
-            Request::Flows {} => gateway.flows().map(|directions| {
-                let (lines, flows) = flows::entries(interface, &directions);
-                Reply { lines: Some(lines), flows: Some(flows), ..Reply::done() }
-            }),
-            Request::Record { direction } => gateway
-                .record(direction, asked.from, |client| self.server.has(client))
-                .map(|recorded| Reply { recorded: Some(recorded), ..Reply::done() }),
-            Request::Rules {} => {
-                gateway.rules().map(|rules| Reply { rules: Some(rules), ..Reply::done() })
-            }
             Request::Change { direction, words } => {
                 self.change(interface, direction, &words).map(|()| {
                     self.trials.decided(interface, direction);
@@ -63,7 +45,7 @@ impl Daemon {
                 })
             }
             Request::Trial { direction, words, ms } => {
-                let present = gateway.settings().direction(direction).map(ToString::to_string);
+                let present = self.words(interface, direction);
                 let span = Span::from_millis(ms.min(trial::LONGEST.as_micros()));
                 check_trial(span).and_then(|()| self.change(interface, direction, &words)).map(
                     |()| {
@@ -85,8 +67,49 @@ impl Daemon {
             Request::Down {} => self
                 .down(interface)
                 .map(|drained| Reply { drained: Some(drained.packets), ..Reply::done() }),
+            question => self.tell(asked, question),
         };
         result.unwrap_or_else(Reply::error)
+    }
+
+    /// The answer to a question that changes nothing.
+    fn tell(&mut self, asked: &Asked, question: Request) -> Result<Reply, Error> {
+        let interface = asked.interface.as_str();
+        if let Some(steering) = self.steered.iter().find(|steering| steering.is(interface)) {
+            let trials = self.trials.left(interface, sys::now());
+            return steering.tell(&question, trials);
+        }
+        let here = self.served.iter_mut().find(|served| served.is(interface));
+        let Some(Served { gateway, presence, driver }) = here else { return Ok(Reply::done()) };
+        match question {
+            Request::Show {} => gateway.show().map(|reports| Reply {
+                qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
+                trials: self.trials.left(interface, sys::now()),
+                trouble: presence.trouble().cloned(),
+                autorate: driver.as_ref().map(|driver| driver.report(sys::now())),
+                ..Reply::done()
+            }),
+            Request::Flows {} => gateway.flows().map(|directions| {
+                let (lines, flows) = flows::entries(interface, &directions);
+                Reply { lines: Some(lines), flows: Some(flows), ..Reply::done() }
+            }),
+            Request::Record { direction } => gateway
+                .record(direction, asked.from, |client| self.server.has(client))
+                .map(|recorded| Reply { recorded: Some(recorded), ..Reply::done() }),
+            Request::Rules {} => {
+                gateway.rules().map(|rules| Reply { rules: Some(rules), ..Reply::done() })
+            }
+            _ => Ok(Reply::done()),
+        }
+    }
+
+    /// Words of one direction's settings now.
+    fn words(&self, interface: &str, direction: Direction) -> Option<String> {
+        let steered = self.steered.iter().find(|steering| steering.is(interface));
+        match steered {
+            Some(steering) => steering.words(direction),
+            None => self.settings(interface)?.direction(direction).map(ToString::to_string),
+        }
     }
 
     /// Changes one direction, also for daemons to come.
@@ -99,9 +122,13 @@ impl Daemon {
         let config = qdisc::parse(words)
             .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
         let words = config.to_string();
-        let here = self.served.iter_mut().find(|served| served.is(interface));
         let none = || Error::NoDirection { interface: interface.to_owned(), direction };
-        here.ok_or_else(none)?.gateway.change(direction, config)?;
+        if let Some(steering) = self.steered.iter_mut().find(|steering| steering.is(interface)) {
+            steering.change(direction, config)?;
+        } else {
+            let here = self.served.iter_mut().find(|served| served.is(interface));
+            here.ok_or_else(none)?.gateway.change(direction, config)?;
+        }
         self.tether.tell(&Event::Changed(interface.to_owned(), direction, words));
         Ok(())
     }

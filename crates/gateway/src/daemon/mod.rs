@@ -13,6 +13,7 @@
 
 mod answer;
 mod reload;
+mod steering;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,7 @@ use crate::sys;
 use crate::trial::{self, Back, Trials};
 use crate::vitals::SLOTS;
 use crate::words::misgiving;
+use steering::Steering;
 
 /// Interfaces of one process.
 pub const MAX_INTERFACES: usize = SLOTS;
@@ -59,6 +61,8 @@ pub struct Daemon {
     waiting: Vec<Waiting>,
     /// Interfaces that the kernel shapes.
     in_kernel: Vec<String>,
+    /// Interfaces that the kernel shapes at rates that are set here.
+    steered: Vec<Steering>,
     trials: Trials,
     /// Sockets for probes, of interfaces whose rates follow the line.
     probes: Vec<Arc<Sockets>>,
@@ -155,6 +159,7 @@ impl Daemon {
             served: Vec::new(),
             waiting: Vec::new(),
             in_kernel: Vec::new(),
+            steered: Vec::new(),
             trials: Trials::default(),
             probes,
             ports,
@@ -169,16 +174,15 @@ impl Daemon {
     /// As `Gateway::up`; also if the control socket cannot be made.
     pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
         let held = self.tether.held(&settings);
+        if settings.are_steered() {
+            return self.steer(settings, held);
+        }
         let choice = self.choose(&settings)?;
         if choice.maker.is_some() {
             return Ok(());
         }
         let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
-        let taken = |slot: &usize| self.served.iter().any(|s| s.gateway.slot() == *slot);
-        let Some(slot) = (0..SLOTS).find(|slot| !taken(slot)) else {
-            let many = std::io::Error::other(format!("at most {MAX_INTERFACES} in one process"));
-            return Err(Error::system(format!("taking {} over", settings.interface), many));
-        };
+        let slot = self.free_slot(&settings)?;
         let path = socket_path(&settings.control_dir, &settings.interface);
         let misgiving =
             |direction| misgiving(&settings.interface, direction, settings.direction(direction)?);
@@ -187,12 +191,7 @@ impl Daemon {
         warnings.extend(shaper_warnings(&settings.interface));
         let autorate = settings.autorate.clone();
         let asked = autorate.as_ref().filter(|autorate| autorate.probes());
-        let probes = asked.and_then(|asked| {
-            let fits = |probes: &&Arc<Sockets>| {
-                probes.interface == settings.interface && probes.suffice(asked)
-            };
-            self.probes.iter().find(fits).cloned()
-        });
+        let probes = self.probes(&settings);
         let own = asked.zip(probes.as_ref()).map(|(asked, probes)| probes.own(asked));
         let watch = Watch {
             board: self.tether.board,
@@ -221,7 +220,9 @@ impl Daemon {
                 warnings.push(Error::NoProbes(interface.clone()).to_string());
                 None
             }
-            Some(autorate) => Some(Driver::new(&interface, &autorate, probes, sys::now())),
+            Some(autorate) => {
+                Some(Driver::new(&interface, &autorate, probes, [None; 2], sys::now()))
+            }
             None => None,
         };
         warnings.extend(gateway.warnings());
@@ -236,10 +237,31 @@ impl Daemon {
         Ok(())
     }
 
+    /// A place on the board for the interface of `settings`.
+    fn free_slot(&self, settings: &Settings) -> Result<usize, Error> {
+        let served = self.served.iter().map(|served| served.gateway.slot());
+        let taken: Vec<usize> = served.chain(self.steered.iter().map(Steering::slot)).collect();
+        (0..SLOTS).find(|slot| !taken.contains(slot)).ok_or_else(|| {
+            let many = std::io::Error::other(format!("at most {MAX_INTERFACES} in one process"));
+            Error::system(format!("taking {} over", settings.interface), many)
+        })
+    }
+
+    /// Sockets for the probes of `settings`, if the start has opened them.
+    fn probes(&self, settings: &Settings) -> Option<Arc<Sockets>> {
+        let asked = settings.autorate.as_ref().filter(|autorate| autorate.probes())?;
+        let fits = |probes: &&Arc<Sockets>| {
+            probes.interface == settings.interface && probes.suffice(asked)
+        };
+        self.probes.iter().find(fits).cloned()
+    }
+
     /// Settings of an interface that is served: those of commands meanwhile, too, in a daemon that
     /// was started again.
     pub fn settings(&self, interface: &str) -> Option<&Settings> {
-        self.served.iter().find(|served| served.is(interface)).map(|s| s.gateway.settings())
+        let served = self.served.iter().map(|served| served.gateway.settings());
+        let steered = self.steered.iter().map(Steering::settings);
+        served.chain(steered).find(|settings| settings.interface == interface)
     }
 
     /// Gives an interface that was taken over back after `span`, unless that is kept; tells the
@@ -362,6 +384,7 @@ impl Daemon {
         }
         changes.into_iter().for_each(|change| (self.notice)(change));
         warnings.into_iter().for_each(|warning| self.warn(warning));
+        self.look_at_steered(now);
         self.try_waiting();
     }
 
@@ -388,7 +411,7 @@ impl Daemon {
         self.confine(file.as_deref());
         self.tether.ready();
         let mut result = Ok(());
-        while !(self.served.is_empty() && self.waiting.is_empty() && self.in_kernel.is_empty()) {
+        while !self.is_idle() {
             self.tether.board.daemon.fetch_add(1, Ordering::Relaxed);
             match self.turn() {
                 Next::Continue => {}
@@ -416,7 +439,15 @@ impl Daemon {
                 result = result.and(Err(e));
             }
         }
-        result.and(self.end_in_kernel(|_| true))
+        result.and(self.end_steered(|_| true)).and(self.end_in_kernel(|_| true))
+    }
+
+    /// True if there is nothing to do, and nothing to wait for.
+    fn is_idle(&self) -> bool {
+        self.served.is_empty()
+            && self.steered.is_empty()
+            && self.waiting.is_empty()
+            && self.in_kernel.is_empty()
     }
 
     /// Lets rates follow their lines.
@@ -428,6 +459,7 @@ impl Daemon {
                 errors.push(format!("autorate of {}: {error}", gateway.interface()));
             }
         }
+        errors.extend(self.steered.iter_mut().filter_map(|one| one.drive(sys::now())));
         errors.into_iter().for_each(|error| self.warn(error));
     }
 
@@ -451,6 +483,7 @@ impl Daemon {
     fn confine(&mut self, file: Option<&Path>) {
         let waiting = self.waiting.iter().map(|waiting| &waiting.settings);
         let settings = self.served.iter().map(|served| served.gateway.settings()).chain(waiting);
+        let settings = settings.chain(self.steered.iter().map(Steering::settings));
         let is_locked = settings.clone().any(|s| s.tuning.lock_memory);
         let directories: Vec<PathBuf> = settings.map(|s| s.control_dir.clone()).collect();
         let write: Vec<&Path> = directories.iter().map(PathBuf::as_path).collect();
@@ -497,7 +530,10 @@ impl Daemon {
         ];
         let now = sys::now();
         let following = || self.served.iter().filter_map(|s| s.gateway.names());
-        let drivers = || self.served.iter().filter_map(|served| served.driver.as_ref());
+        let drivers = || {
+            let served = self.served.iter().filter_map(|served| served.driver.as_ref());
+            served.chain(self.steered.iter().map(Steering::driver))
+        };
         let names = following().filter_map(|names| names.fd(now));
         let fds: Vec<BorrowedFd<'_>> =
             fixed.into_iter().chain(names).chain(drivers().flat_map(Driver::fds)).collect();
@@ -533,11 +569,12 @@ impl Daemon {
 
     /// Gives an interface back, also for daemons to come.
     fn down(&mut self, interface: &str) -> Result<Drained, Error> {
+        self.trials.forget(interface);
+        self.tether.tell(&Event::Down(interface.to_owned()));
+        self.end_steered(|name| name == interface)?;
         let here = self.served.iter().position(|served| served.is(interface));
         let Some(index) = here else { return Ok(Drained::default()) };
         let served = self.served.remove(index);
-        self.trials.forget(interface);
-        self.tether.tell(&Event::Down(interface.to_owned()));
         self.release(served)
     }
 }

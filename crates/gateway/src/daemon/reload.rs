@@ -21,6 +21,12 @@ impl Daemon {
         if let Err(e) = self.end_in_kernel(|interface| !stays(interface)) {
             self.warn(e.to_string());
         }
+        let steered = |interface: &str| {
+            settings.iter().any(|new| new.interface == interface && new.are_steered())
+        };
+        if let Err(e) = self.end_steered(|interface| !steered(interface)) {
+            self.warn(e.to_string());
+        }
         for index in (0..self.served.len()).rev() {
             if !settings.iter().any(|new| self.served[index].is(&new.interface)) {
                 self.give_back(index);
@@ -28,6 +34,12 @@ impl Daemon {
         }
         for new in settings {
             let running = self.served.iter().position(|served| served.is(&new.interface));
+            if self.steered.iter().any(|steering| steering.is(&new.interface)) {
+                if let Err(e) = self.steer_on(new) {
+                    self.warn(e.to_string());
+                }
+                continue;
+            }
             match running {
                 Some(index) if needs_restart(self.served[index].gateway.settings(), &new) => {
                     self.give_back(index);

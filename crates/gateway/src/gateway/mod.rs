@@ -7,6 +7,7 @@
 //!
 //! Any discipline of the core will do: shaping and emulating a line are the same here.
 
+mod following;
 mod lane;
 mod ports;
 mod recording;
@@ -18,14 +19,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use simnel_autorate::RoundTrips;
 use simnel_core::flow::HashKey;
 use simnel_core::qdisc::cake::Member;
 use simnel_core::qdisc::{self, Config, ConfigError, Device};
 use simnel_core::sched::parallel::Timing;
-use simnel_core::Rate;
 
-use crate::autorate::{Autorate, Own, Passed};
+use crate::autorate::{Autorate, Own};
 use crate::classify;
 use crate::control_dir::Lock;
 use crate::datapath::{self, BoxedQdisc, Status, Tuning};
@@ -142,10 +141,16 @@ impl Settings {
         self.direction(direction).map(|config| plain.as_ref().unwrap_or(config))
     }
 
-    /// The reason why the kernel alone cannot do all that is asked for, if so.
+    /// True if the kernel is to shape at rates that a process sets.
+    pub fn are_steered(&self) -> bool {
+        self.backend == Backend::Kernel && self.autorate.is_some()
+    }
+
+    /// The reason why the kernel cannot do all that is asked for, if so.
     pub fn needs_daemon(&self) -> Option<Error> {
-        let because: fn(String) -> Error = if self.autorate.is_some() {
-            Error::AutorateInKernel
+        let asks_nobody = |autorate: &Autorate| !autorate.probes();
+        let because: fn(String) -> Error = if self.autorate.as_ref().is_some_and(asks_nobody) {
+            Error::NobodyTells
         } else if !self.rules.is_empty() {
             // The marks that rules make are the daemon's.
             Error::RulesInKernel
@@ -488,45 +493,6 @@ impl Gateway {
         let present = self.settings.direction(direction).filter(|_| follows);
         let present = present.and_then(|present| config.with_rate(present.rate()?, words::burst));
         present.unwrap_or(config)
-    }
-
-    /// Bytes that a direction's discipline has seen.
-    pub(crate) fn passed(&self, direction: Direction) -> Option<Passed> {
-        let lanes = self.lanes_of(direction).map(|lane| lane.remote.passed());
-        lanes.reduce(|all, lane| Passed {
-            arrived: all.arrived.wrapping_add(lane.arrived),
-            released: all.released.wrapping_add(lane.released),
-            backlog: all.backlog.saturating_add(lane.backlog),
-        })
-    }
-
-    /// RTTs of passing TCP, where rates follow the line.
-    pub(crate) fn round_trips(&self) -> Option<&RoundTrips> {
-        self.passing.as_ref().map(|passing| passing.trips.as_ref())
-    }
-
-    /// Another rate, and nothing else: what [`Gateway::change`] does beside that takes longer.
-    ///
-    /// # Errors
-    /// As [`Gateway::change`].
-    pub(crate) fn set_rate(&mut self, direction: Direction, rate: Rate) -> Result<(), Error> {
-        let present = self.settings.direction(direction);
-        let Some(config) = present.and_then(|present| present.with_rate(rate, words::burst)) else {
-            return Ok(());
-        };
-        let other =
-            present.is_some_and(|p| p.takes_super_packets() != config.takes_super_packets());
-        self.tell(direction, &config)?
-            .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
-        if other {
-            self.lanes_of(direction)
-                .try_for_each(|lane| lane.set_whole(&config, &self.segments))?;
-        }
-        match direction {
-            Direction::Upload => self.settings.upload = Some(config),
-            Direction::Download => self.settings.download = Some(config),
-        }
-        Ok(())
     }
 
     /// Packets that the kernel keeps: where the rate moves, as many as its highest needs.

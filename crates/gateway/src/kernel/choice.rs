@@ -2,13 +2,18 @@
 //!
 //! `--backend auto` goes down a list: the module, which has all disciplines and words; Linux's own
 //! cake, if it has all the words that somebody asked for; a process. Settings that only a process
-//! can carry out (autorate, rules, shares, lanes) end that at once, and so does a kernel that lacks
-//! a part. What the kernel says against the place, such as another shaper there, stays an error.
+//! can carry out (rules, shares, lanes) end that at once, and so does a kernel that lacks a part.
+//! Autorate takes a process as well: one that holds the packets knows more of the line than the
+//! kernel's statistics tell. What the kernel says against the place, such as another shaper there,
+//! stays an error.
 
 use super::shaped::Maker;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::{Backend, Settings};
+
+/// Why autorate is better off with a process.
+const AUTORATE: &str = "autorate sees more of the line where the packets pass a process";
 
 /// A shaper and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +32,10 @@ pub fn choose(
     settings: &Settings,
     shape: impl FnOnce(&Settings) -> Result<Maker, Error>,
 ) -> Result<Choice, Error> {
+    let process = |why: &str| Ok(Choice { maker: None, why: why.into() });
     let shaped = match (settings.backend, settings.needs_daemon()) {
-        (Backend::Userspace, _) => {
-            return Ok(Choice { maker: None, why: "nothing else was asked for".into() });
-        }
+        (Backend::Userspace, _) => return process("nothing else was asked for"),
+        (Backend::Auto, _) if settings.autorate.is_some() => return process(AUTORATE),
         (_, Some(error)) => Err(error),
         (_, None) => shape(settings),
     };
@@ -45,7 +50,7 @@ pub fn choose(
 }
 
 /// The kernel's discipline in words, and what it lacks.
-fn merits(settings: &Settings, maker: Maker) -> String {
+pub(super) fn merits(settings: &Settings, maker: Maker) -> String {
     let mut words = String::from(match maker {
         Maker::Module => return "the module `simnel`".into(),
         Maker::Linux => "Linux's own cake, since the module `simnel` is not there",
@@ -60,7 +65,6 @@ fn merits(settings: &Settings, maker: Maker) -> String {
 /// The reason why a process shapes, if `error` is one.
 fn obstacle(error: &Error) -> Option<String> {
     let why = match error {
-        Error::AutorateInKernel(_) => "autorate needs a process".into(),
         Error::RulesInKernel(_) => "rules and shares need a process".into(),
         Error::LanesInKernel(_) => "lanes need a process".into(),
         Error::NotLinuxs(words) => {
@@ -122,6 +126,7 @@ mod tests {
     fn what_only_a_process_does_is_not_asked_of_the_kernel() {
         for (keys, expected) in [
             ("lanes = 2\nupload_qdisc = \"cake no-host-guard\"", "lanes need a process"),
+            ("autorate = true\ndownload = \"2mbit..9mbit\"", "autorate sees more of the line"),
             ("[[rule]]\nport = 5000\ntier = 1\n", "rules and shares need a process"),
             ("[[share]]\naddress = \"10.0.0.0/8\"\nupload = \"1mbit\"\n", "rules and shares"),
         ] {

@@ -4,16 +4,19 @@
 //! qdisc, `simnel`, are words in one attribute; its statistics are text and JSON, made in the
 //! module, so that nobody here needs to know any discipline. [`up`] and its companions shape an
 //! interface with them, as [`crate::daemon`] does in userspace; [`begin`] and [`try_out`] for a
-//! time. [`choose`] decides whether the kernel can do what is asked for.
+//! time. [`choose`] decides whether the kernel can do what is asked for. `Steered` is an interface
+//! whose rates in the kernel a process sets.
 
 mod choice;
 mod qdiscs;
 mod redirect;
 mod shaped;
+mod steered;
 mod trials;
 
 pub use choice::{choose, Choice};
 pub use qdiscs::{Listed, Place, Qdiscs, Settings, Verb, INGRESS, OWN_KIND, ROOT};
 pub(crate) use shaped::hold;
 pub use shaped::{change, down, shaped, told, up, Maker, Shaped};
+pub(crate) use steered::Steered;
 pub use trials::{begin, decide, keep, trials, try_out};

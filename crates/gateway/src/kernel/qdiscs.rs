@@ -190,20 +190,43 @@ impl Qdiscs {
         self.0.dump(question, each)
     }
 
+    /// Tells `each` the interface's number and the counters of all disciplines at a root that have
+    /// this handle.
+    ///
+    /// # Errors
+    /// A system call failed.
+    pub(super) fn count(
+        &self,
+        handle: u32,
+        mut each: impl FnMut(u32, Common),
+    ) -> Result<(), Error> {
+        self.dump(&all(), |message| {
+            if let Some((index, common)) = counted(&message, handle) {
+                each(index, common);
+            }
+        })
+        .map_err(|e| Error::system("asking for the kernel's counters", e))
+    }
+
     /// All disciplines, each before those below it.
     ///
     /// # Errors
     /// A system call failed.
     pub fn list(&self) -> Result<Vec<Listed>, Error> {
-        let mut writer = Writer::default();
-        writer.begin_with(libc::RTM_GETQDISC.into(), libc::NLM_F_DUMP, 1, &[0; FIXED]);
-        writer.finish();
-        let mut all = Vec::new();
+        let mut found = Vec::new();
         self.0
-            .dump(&writer, |message| all.extend(listed(&message, sys::interface_name)))
+            .dump(&all(), |message| found.extend(listed(&message, sys::interface_name)))
             .map_err(|e| Error::system("listing the kernel's disciplines", e))?;
-        Ok(all)
+        Ok(found)
     }
+}
+
+/// The question for all disciplines.
+fn all() -> Writer {
+    let mut writer = Writer::default();
+    writer.begin_with(libc::RTM_GETQDISC.into(), libc::NLM_F_DUMP, 1, &[0; FIXED]);
+    writer.finish();
+    writer
 }
 
 /// A `tcmsg`.
@@ -283,6 +306,16 @@ fn refused(verb: Verb, place: Place<'_>, kind: &str, refusal: Refusal, is_loaded
 /// True if the module is in the kernel.
 fn is_loaded() -> bool {
     Path::new("/sys/module/simnel").exists()
+}
+
+/// The interface and the counters of a message about the root discipline with this handle.
+fn counted(message: &Message<'_>, handle: u32) -> Option<(u32, Common)> {
+    let fixed: &[u8; FIXED] = message.body.first_chunk()?;
+    let is_it = message.kind == i32::from(libc::RTM_NEWQDISC)
+        && (number(&fixed[8..]), number(&fixed[12..])) == (Some(handle), Some(ROOT));
+    let (_, payload) =
+        message.attributes_after(FIXED).find(|(kind, _)| is_it && *kind == TCA_STATS2)?;
+    Some((number(&fixed[4..])?, statistics(payload).0))
 }
 
 /// The discipline of a message, if it tells of one.
@@ -417,6 +450,8 @@ mod tests {
             backlog: Backlog { packets: 1, bytes: 1500 },
         };
         assert_eq!(found.common, common);
+        assert_eq!(counted(&message, 0x8001_0000), Some((5, common)));
+        assert_eq!(counted(&message, 0x8002_0000), None, "another handle");
         assert_eq!(found.words(), "pie limit 10");
         assert_eq!((found.text().as_str(), found.json().as_str()), ("  prob 0\n", "{\"prob\":0}"));
     }
@@ -427,6 +462,7 @@ mod tests {
         for length in 0..writer.bytes().len() {
             for message in Messages(&writer.bytes()[..length]) {
                 listed(&message, |_| None);
+                counted(&message, 0x8001_0000);
             }
         }
     }
@@ -514,6 +550,11 @@ mod tests {
             assert!(error.ends_with(": `replace` puts it in place of what is there"), "{error}");
             pfifo(Verb::Change, 9).unwrap();
             assert_eq!(there(), with(9));
+            let mut counts = Vec::new();
+            kernel.count(0x1_0000, |index, common| counts.push((index, common))).unwrap();
+            let loopback = sys::interface("lo", Query::Index).unwrap();
+            assert_eq!(counts, [(loopback, Common::default())]);
+            kernel.count(0x2_0000, |_, _| panic!("another handle")).unwrap();
             pfifo(Verb::Replace, 10).unwrap();
             assert_eq!(there(), with(10));
             let elsewhere = Place { device: "no-such-device", ..place };

@@ -1,8 +1,8 @@
 //! An interface that the kernel shapes: what `simnel up --backend kernel` makes.
 //!
-//! Nothing of ours runs; all state is the kernel's, and is found again by its names. The upload is
-//! the interface's root discipline, with the handle [`HANDLE`]. What arrives leaves once more by a
-//! device of its own (`redirect.rs`), whose root has the same handle.
+//! Nothing of ours need run; all state is the kernel's, and is found again by its names. The upload
+//! is the interface's root discipline, with the handle [`HANDLE`]. What arrives leaves once more by
+//! a device of its own (`redirect.rs`), whose root has the same handle.
 //!
 //! The disciplines are the module's. Where that is missing, cake may be Linux's own, if it has all
 //! the settings that somebody asked for.
@@ -18,10 +18,10 @@ use crate::gateway::Settings as Wanted;
 use crate::sys::{self, Query};
 
 /// Handle of the disciplines that are ours to find again.
-const HANDLE: u32 = 0x51a1_0000;
+pub(super) const HANDLE: u32 = 0x51a1_0000;
 /// Linux's own cake.
 const LINUX_KIND: &str = "cake";
-const BOTH: [Direction; 2] = [Direction::Upload, Direction::Download];
+pub(super) const BOTH: [Direction; 2] = [Direction::Upload, Direction::Download];
 /// Room for cake's settings as attributes.
 const ROOM: usize = 1024;
 
@@ -129,7 +129,7 @@ pub fn told(wanted: &Wanted, maker: Maker, direction: Direction) -> Option<&Conf
 }
 
 /// Asks for `config` at the root of `device`.
-fn set(
+pub(super) fn set(
     kernel: &Qdiscs,
     verb: Verb,
     device: &str,

@@ -64,6 +64,20 @@ pub struct KernelEntry {
     pub common: qdisc::Common,
 }
 
+impl KernelEntry {
+    fn all(interface: &str) -> Result<Vec<KernelEntry>, Error> {
+        let entry = |shaped: kernel::Shaped| {
+            Ok(KernelEntry {
+                config: shaped.words()?,
+                dev: shaped.interface,
+                direction: shaped.direction,
+                common: shaped.listed.common,
+            })
+        };
+        kernel::shaped(Some(interface))?.into_iter().map(entry).collect()
+    }
+}
+
 impl Look {
     /// Looks at `interface`.
     ///
@@ -76,19 +90,16 @@ impl Look {
                 let reply = client.ask(&Request::Show {})?;
                 let (entries, autorate) = (reply.qdiscs.unwrap_or_default(), reply.autorate);
                 let (lines, flows) = client.flows()?;
-                let (trouble, kernel) = (reply.trouble, Vec::new());
+                let trouble = reply.trouble;
+                // A daemon that only sets the rates.
+                let kernel = match entries.is_empty() {
+                    true => KernelEntry::all(interface)?,
+                    false => Vec::new(),
+                };
                 Ok(Look { at_ns, entries, trouble, autorate, lines, flows, kernel })
             }
             Err(not_up @ Error::NotUp { .. }) => {
-                let mut all = Vec::new();
-                for shaped in kernel::shaped(Some(interface))? {
-                    all.push(KernelEntry {
-                        config: shaped.words()?,
-                        dev: shaped.interface,
-                        direction: shaped.direction,
-                        common: shaped.listed.common,
-                    });
-                }
+                let all = KernelEntry::all(interface)?;
                 match all.is_empty() {
                     true => Err(not_up),
                     false => Ok(Look::in_kernel(at_ns, all)),

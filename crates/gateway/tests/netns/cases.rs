@@ -26,6 +26,7 @@ use crate::names;
 use crate::others;
 use crate::rules;
 use crate::soak;
+use crate::steered;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, bound, option, packet_socket, receive_tos, World};
 
@@ -83,6 +84,10 @@ pub const TOGETHER: &[Case] = &[
     ("rules_know_control_groups", cgroups::rules_know_control_groups),
     ("rules_follow_host_names", names::rules_follow_host_names),
     ("auto_takes_the_best_that_is_there", kernel::auto_takes_the_best_that_is_there),
+    (
+        "rates_in_the_kernel_outlive_who_sets_them",
+        steered::rates_in_the_kernel_outlive_who_sets_them,
+    ),
     ("an_absent_interface_is_waited_for", kernel::an_absent_interface_is_waited_for),
     ("what_a_full_queue_cannot_take_passes", kernel::what_a_full_queue_cannot_take_passes),
     ("the_service_manager_hears_who_lives", hangs::the_service_manager_hears_who_lives),
@@ -128,6 +133,10 @@ pub const IN_THE_KERNEL: &[Case] = &[
     ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
     ("damaged_packets_pass", damaged_packets_pass),
     ("show_change_and_down", in_kernel::show_change_and_down),
+    (
+        "rates_in_the_kernel_outlive_who_sets_them",
+        steered::rates_in_the_kernel_outlive_who_sets_them,
+    ),
 ];
 
 thread_local! {

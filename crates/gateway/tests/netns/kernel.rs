@@ -21,7 +21,7 @@ use crate::world::{address, bound, option, World};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Writes the file that the daemon reads, with the world's own control directory.
-fn write_file(world: &World, interfaces: &str) {
+pub fn write_file(world: &World, interfaces: &str) {
     let text = format!("control_dir = \"{}\"\n{interfaces}", world.control.display());
     std::fs::write(world.file(), text).unwrap();
 }

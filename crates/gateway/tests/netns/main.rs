@@ -22,6 +22,7 @@ mod names;
 mod others;
 mod rules;
 mod soak;
+mod steered;
 mod transfer;
 mod wire;
 mod world;
