@@ -90,6 +90,14 @@ impl Ticks {
         match self.us {
             // The usual tick, for which the compiler knows a multiplication.
             1_000 => us.div_ceil(1_000),
+            _ => self.covering_unusual(us),
+        }
+    }
+
+    /// Apart from the usual ticks, with which it would share its division.
+    #[inline(never)]
+    fn covering_unusual(self, us: u32) -> u32 {
+        match self.us {
             0 => us,
             tick => us.div_ceil(tick),
         }

@@ -139,7 +139,7 @@ impl Sender {
         let prior_out = self.board.len();
         let prior_sacked = self.board.sacked_out + self.board.phantom_sacked;
         let (prior_delivered, prior_lost) = (self.window.delivered, self.window.lost);
-        let prior_in_flight = self.board.in_flight();
+        let prior_in_flight = if self.control.takes_over() { self.board.in_flight() } else { 0 };
         if ack_seq > una {
             ack.facts |= fact::ADVANCED;
             self.timers.retries = 0;

@@ -291,7 +291,8 @@ impl Sender {
         self.note_departure(now);
         let departure = self.sampler.depart(self.board.is_empty(), self.window.delivered, now);
         let mut flags = 0;
-        if len > 0 && self.source.pushes(end, last) {
+        let psh = len > 0 && self.source.pushes(end, last);
+        if psh {
             flags |= flag::PSH;
         }
         if fin {
@@ -323,7 +324,7 @@ impl Sender {
         if self.source.left > 0 {
             self.look_for_room();
         }
-        outgoing(&record, true)
+        Outgoing { seq, len, syn: false, fin, psh, fresh: true }
     }
 
     /// Data leaves, for the first time or again.
