@@ -22,6 +22,8 @@ const FIRST_PLACES: usize = 4;
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe {
     delay: Span,
+    /// The delay is all: there is neither jitter nor a rate.
+    constant: bool,
     /// Longest additional delay.
     jitter: Span,
     /// None without a rate.
@@ -46,6 +48,7 @@ impl Pipe {
     ) -> Pipe {
         Pipe {
             delay,
+            constant: jitter == Span::ZERO && rate.is_unlimited(),
             jitter,
             byte_time: (!rate.is_unlimited()).then(|| ByteTime::new(rate, Arithmetic::Exact)),
             free: Time::ZERO,
@@ -59,8 +62,17 @@ impl Pipe {
 
     /// Takes `handle`, a frame of `len` bytes, in at `now`. Returns the time for which the caller
     /// must plan an event, if the pipe was empty.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, handle: u32, len: u32, now: Time) -> Option<Time> {
+        let due = if self.constant { now + self.delay } else { self.due(len, now) };
+        self.last_due = self.last_due.max(due);
+        self.ring.push((self.last_due, handle));
+        (self.ring.len() == 1).then_some(self.last_due)
+    }
+
+    /// When a frame of `len` bytes that comes at `now` is through, but for those before it.
+    #[inline(never)]
+    fn due(&mut self, len: u32, now: Time) -> Time {
         let mut due = now + self.delay;
         if let Some(byte_time) = &self.byte_time {
             self.free = self.free.max(now) + byte_time.charge(len, &mut self.remainder);
@@ -71,16 +83,15 @@ impl Pipe {
             let part = u128::from(self.random.u64()) * u128::from(self.jitter.0 + 1);
             due += Span((part >> 64) as u64);
         }
-        self.last_due = self.last_due.max(due);
-        self.ring.push((self.last_due, handle));
-        (self.ring.len() == 1).then_some(self.last_due)
+        due
     }
 
-    /// The head, whose time the caller knows to have come, and the time of what follows.
+    /// The head, whose time the caller knows to have come, and the time of what follows;
+    /// `Time::MAX` if nothing does.
     #[inline]
-    pub fn pop(&mut self) -> Option<(u32, Option<Time>)> {
+    pub fn pop(&mut self) -> Option<(u32, Time)> {
         let (_, handle) = self.ring.pop()?;
-        Some((handle, self.ring.get(0).map(|(due, _)| *due)))
+        Some((handle, self.ring.get(0).map_or(Time::MAX, |(due, _)| *due)))
     }
 
     /// The packet that arrives after `n` others.
@@ -181,8 +192,8 @@ mod tests {
         // 1000 bytes at 1 byte/µs: 1 ms each.
         assert_eq!(pipe.push(1, 1000, Time::ZERO), Some(Time(26_000_000)));
         assert_eq!(pipe.push(2, 1000, Time::ZERO), None);
-        assert_eq!(pipe.pop(), Some((1, Some(Time(27_000_000)))));
-        assert_eq!((pipe.pop(), pipe.pop()), (Some((2, None)), None));
+        assert_eq!(pipe.pop(), Some((1, Time(27_000_000))));
+        assert_eq!((pipe.pop(), pipe.pop()), (Some((2, Time::MAX)), None));
     }
 
     #[test]
@@ -210,7 +221,7 @@ mod tests {
             assert!(due >= last && due >= Time(at + 1000) && due <= Time(at + 1500));
             spread[usize::from(due > Time(at + 1250))] = true;
             last = due;
-            assert_eq!(pipe.pop(), Some((0, None)));
+            assert_eq!(pipe.pop(), Some((0, Time::MAX)));
         }
         assert_eq!(spread, [true; 2]);
     }

@@ -67,22 +67,23 @@ pub(crate) struct Tag {
     pub flow: u32,
     /// The traffic that the flow belongs to.
     pub group: u32,
-    /// Bytes of the Ethernet frame.
-    pub len: u32,
     /// The pipe to the bottleneck, and the one behind it.
     pub to_bottleneck: u32,
     /// See `to_bottleneck`.
     pub from_bottleneck: u32,
     /// Which of the connections that have used the socket it belongs to.
     pub generation: u16,
-    /// TOS octet, as the discipline left it.
-    pub tos: u8,
     /// Which way it goes: index of the line.
     pub direction: u8,
     /// The descriptor's flags.
     pub flags: Flags,
     /// Events that the sender's application asks for.
     pub watch: Watch,
+    /// TOS octet, as the discipline left it. This and the length are the packet's own, and last:
+    /// all before is copied from the socket's in one piece.
+    pub tos: u8,
+    /// Bytes of the Ethernet frame.
+    pub len: u32,
 }
 
 const _: () = assert!(size_of::<Tag>() == 48);

@@ -6,7 +6,7 @@
 use simnel_core::flow::{Addresses, FlowHash};
 use simnel_core::packet::Flags;
 use simnel_core::Time;
-use simnel_tcp::{Endpoint, Events, Now, State};
+use simnel_tcp::{Endpoint, Events, State};
 
 use super::seat::Seat;
 use super::{Connection, Network, Opening, Shared, Side, EPHEMERAL};
@@ -50,7 +50,7 @@ impl Network {
         if let Some(endpoint) = &mut self.seats[client as usize].endpoint {
             endpoint.connect(now);
         }
-        self.ways.attend(&mut self.seats[client as usize], &Now::new(now));
+        self.ways.attend(&mut self.seats[client as usize], None, now);
         connection
     }
 
@@ -153,7 +153,7 @@ impl Network {
         }
         let seat = &mut self.seats[connection.socket(side) as usize];
         let result = act(seat.endpoint.as_mut()?);
-        self.ways.attend(seat, &Now::new(now));
+        self.ways.attend(seat, None, now);
         Some(result)
     }
 

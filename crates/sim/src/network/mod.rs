@@ -18,7 +18,6 @@ use std::collections::VecDeque;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::random::Random;
 use simnel_core::{Span, Time};
-use simnel_tcp::Now;
 
 use crate::event::Target;
 use crate::flow::{FlowRecord, TcpTotals, WindowSample};
@@ -35,6 +34,7 @@ mod ways;
 
 pub use look::Waiting;
 use seat::Seat;
+use ways::Arrival;
 pub(crate) use ways::Ways;
 
 /// Bytes of an Ethernet header.
@@ -205,7 +205,7 @@ impl Network {
     pub fn on_pipe(&mut self, index: u32, now: Time) {
         let pipe = &mut self.ways.pipes[index as usize];
         let to_bottleneck = pipe.to_bottleneck;
-        let mut next = pipe.pop();
+        let Some((mut handle, mut due)) = pipe.pop() else { return };
         if self.seats.len() > NEAR_SEATS {
             self.prefetch_in_stages(index);
         } else if self.seats.len() > CACHED_SEATS {
@@ -213,20 +213,24 @@ impl Network {
         } else if let Some(handle) = pipe.upcoming(1) {
             self.ways.pool.prefetch(handle);
         }
-        while let Some((handle, following)) = next {
-            next = match following {
-                Some(due) if due <= now => self.ways.pipes[index as usize].pop(),
-                Some(due) => {
-                    self.ways.events.push(due, Target::Pipe(index));
-                    None
-                }
-                None => None,
-            };
-            if to_bottleneck {
-                self.ways.enter_bottleneck(handle, now);
-            } else {
-                self.deliver(handle, next.map(|(handle, _)| handle), now);
-            }
+        while due <= now {
+            let Some(next) = self.ways.pipes[index as usize].pop() else { break };
+            self.arrive(handle, to_bottleneck, Some(next.0), now);
+            (handle, due) = next;
+        }
+        if due != Time::MAX {
+            self.ways.events.push(due, Target::Pipe(index));
+        }
+        self.arrive(handle, to_bottleneck, None, now);
+    }
+
+    /// A packet has come to the end of a pipe, where another may follow in the same moment.
+    #[inline(always)]
+    fn arrive(&mut self, handle: u32, to_bottleneck: bool, following: Option<u32>, now: Time) {
+        if to_bottleneck {
+            self.ways.enter_bottleneck(handle, now);
+        } else {
+            self.deliver(handle, following, now);
         }
     }
 
@@ -299,7 +303,7 @@ impl Network {
         }
         let Some(endpoint) = &mut seat.endpoint else { return };
         endpoint.on_timer(now);
-        self.ways.attend(seat, &Now::new(now));
+        self.ways.attend(seat, None, now);
         if seat.tag.watch != Watch::Nothing {
             self.tell(socket);
         }
@@ -320,8 +324,15 @@ impl Network {
     }
 
     /// Hands over what arrived without delay.
-    #[inline]
+    #[inline(always)]
     pub fn drain(&mut self, now: Time) {
+        if !self.ways.arrived.is_empty() {
+            self.deliver_arrived(now);
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_arrived(&mut self, now: Time) {
         while let Some(handle) = self.ways.arrived.pop_front() {
             self.deliver(handle, self.ways.arrived.front().copied(), now);
         }
@@ -385,7 +396,7 @@ impl Network {
     }
 
     /// A packet has arrived at its host, where another may follow in the same moment.
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, handle: u32, following: Option<u32>, now: Time) {
         let tag = self.ways.pool.tag(handle);
         let (socket, generation) = (tag.socket ^ 1, tag.generation);
@@ -395,30 +406,25 @@ impl Network {
             self.ways.pool.late(handle);
             return;
         }
-        match self.ways.pool.arrive(handle) {
-            Payload::Tcp(segment) => {
-                let now = Now::new(now);
-                if let Some(endpoint) = &mut seat.endpoint {
-                    endpoint.on_segment(segment, now);
-                    if following.is_some_and(|next| self.ways.pool.continues(next, handle)) {
-                        endpoint.await_more();
-                    }
-                }
-                self.ways.pool.delivered(handle);
-                self.ways.attend(seat, &now);
-                if seat.tag.watch != Watch::Nothing {
-                    self.tell(socket);
-                }
-            }
-            Payload::Datagram(datagram) => {
-                let datagram = *datagram;
-                self.ways.pool.delivered(handle);
-                let connection = self.connection(socket / 2);
-                let side = if socket & 1 == 0 { Side::Client } else { Side::Server };
-                let app = self.shared[connection.number as usize].app;
-                self.notices.push_back((app, Notice::Datagram(connection, side, datagram)));
-            }
+        if let Payload::Datagram(datagram) = self.ways.pool.payload(handle) {
+            let datagram = *datagram;
+            self.deliver_datagram(handle, socket, datagram);
+            return;
         }
+        let goes_on = following.is_some_and(|next| self.ways.pool.continues(next, handle));
+        self.ways.attend(seat, Some(Arrival { handle, goes_on }), now);
+        if seat.tag.watch != Watch::Nothing {
+            self.tell(socket);
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_datagram(&mut self, handle: u32, socket: u32, datagram: Datagram) {
+        self.ways.pool.delivered(handle);
+        let connection = self.connection(socket / 2);
+        let side = if socket & 1 == 0 { Side::Client } else { Side::Server };
+        let app = self.shared[connection.number as usize].app;
+        self.notices.push_back((app, Notice::Datagram(connection, side, datagram)));
     }
 
     /// Tells a watching application what its endpoint has seen.

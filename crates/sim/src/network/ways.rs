@@ -22,6 +22,14 @@ use crate::setup::{Access, Direction, Host, Loss};
 /// Random streams below this number belong to other components.
 const FIRST_PIPE_STREAM: u64 = 1 << 32;
 
+/// A packet that has arrived with a segment for an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub handle: u32,
+    /// Another one with data for it follows in the same moment.
+    pub goes_on: bool,
+}
+
 /// Pipes, lines, and the packets in them.
 pub(crate) struct Ways {
     pub events: Events,
@@ -115,13 +123,28 @@ impl Ways {
     }
 
     /// After anything was done to an endpoint: sends what it wants to send, tells its application,
-    /// and arms its timer.
-    #[inline]
-    pub(super) fn attend(&mut self, seat: &mut Seat, now: &Now) {
-        let Some(endpoint) = &mut seat.endpoint else { return };
+    /// and arms its timer. What has `arrived` for it, it takes in before.
+    #[inline(never)]
+    pub(super) fn attend(&mut self, seat: &mut Seat, arrived: Option<Arrival>, now: Time) {
+        let Some(endpoint) = &mut seat.endpoint else {
+            if let Some(arrival) = arrived {
+                self.pool.delivered(arrival.handle);
+            }
+            return;
+        };
+        let now = Now::new(now);
+        if let Some(Arrival { handle, goes_on }) = arrived {
+            if let Payload::Tcp(segment) = self.pool.arrive(handle) {
+                endpoint.on_segment(segment, now);
+            }
+            if goes_on {
+                endpoint.await_more();
+            }
+            self.pool.delivered(handle);
+        }
         loop {
             let pool = &mut self.pool;
-            let Some(segment) = endpoint.poll_transmit_into(|| pool.next_segment(), now) else {
+            let Some(segment) = endpoint.poll_transmit_into(|| pool.next_segment(), &now) else {
                 break;
             };
             let len = ETHERNET + IPV4 + segment.wire_len();
@@ -143,7 +166,7 @@ impl Ways {
     }
 
     /// A packet sets out through the pipe of its host.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, handle: u32, pipe: u32, len: u32, now: Time) {
         if pipe == NO_PIPE {
             self.enter_bottleneck(handle, now);
@@ -152,7 +175,7 @@ impl Ways {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     pub fn enter_bottleneck(&mut self, handle: u32, now: Time) {
         let tag = self.pool.tag(handle);
         let line = usize::from(tag.direction & 1);
