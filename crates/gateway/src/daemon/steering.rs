@@ -30,8 +30,8 @@ pub(super) struct Steering {
     presence: Presence,
     /// Its place on the board.
     slot: usize,
-    /// The driver's last error, which is told once.
-    failed: Option<String>,
+    /// The last errors of the driver and of what mends, each of which is told once.
+    failed: [Option<String>; 2],
 }
 
 impl Steering {
@@ -53,13 +53,10 @@ impl Steering {
 
     /// Lets the rates follow the line; an error that is new.
     pub(super) fn drive(&mut self, now: Time) -> Option<String> {
-        let failed = self.driver.turn(&mut self.line, now).err();
-        let failed = failed.map(|e| format!("autorate of {}: {e}", self.line.interface()));
-        if self.failed == failed {
-            return None;
-        }
-        self.failed.clone_from(&failed);
-        failed
+        let error = self.driver.turn(&mut self.line, now).err()?;
+        let text = format!("autorate of {}: {error}", self.line.interface());
+        let is_new = self.failed[0].as_ref() != Some(&text);
+        is_new.then(|| self.failed[0].insert(text).clone())
     }
 
     /// Words of one direction's settings.
@@ -123,12 +120,12 @@ impl Daemon {
             self.trials.resume(&interface, trials);
         }
         let now = sys::now();
-        let driver = Driver::new(&interface, &autorate, Some(probes), line.rates(), now);
+        let driver = Driver::new(&interface, &autorate, Some(probes), line.found(), now);
         let (presence, _) = Presence::new(&interface, Vec::new(), now);
         let why = format!("{}; the rates are set here", line.why());
         let choice = Choice { maker: Some(line.maker()), why };
         self.in_kernel.retain(|name| *name != interface);
-        self.steered.push(Steering { line, driver, presence, slot, failed: None });
+        self.steered.push(Steering { line, driver, presence, slot, failed: [None, None] });
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface.clone()));
         (self.notice)(Notice::Chosen(interface, choice));
@@ -149,15 +146,14 @@ impl Daemon {
             match line.mend() {
                 Ok(false) => {}
                 Ok(true) => {
-                    *failed = None;
+                    *failed = [None, None];
                     let text = format!("{interface}: the kernel shapes it again");
                     notices.push(Notice::Warning(text));
                 }
                 Err(error) => {
-                    let text = Some(format!("{interface}: {error}"));
-                    if *failed != text {
-                        failed.clone_from(&text);
-                        notices.extend(text.map(Notice::Warning));
+                    let text = format!("{interface}: {error}");
+                    if failed[1].as_ref() != Some(&text) {
+                        notices.push(Notice::Warning(failed[1].insert(text).clone()));
                     }
                 }
             }
@@ -197,7 +193,7 @@ impl Daemon {
         }
         line.adopt(settings)?;
         if let Some(autorate) = autorate.filter(|_| others) {
-            *driver = Driver::new(&interface, &autorate, probes, line.rates(), sys::now());
+            *driver = Driver::new(&interface, &autorate, probes, line.found(), sys::now());
         }
         Ok(())
     }

@@ -78,6 +78,8 @@ pub(crate) struct Steered {
     why: String,
     kernel: Qdiscs,
     ways: Vec<Way>,
+    /// Rates that were there already.
+    found: [Option<Rate>; 2],
     /// The interface's number when it was last found.
     number: u32,
     /// The disciplines were not found at the last look.
@@ -103,6 +105,7 @@ impl Steered {
             why: String::new(),
             kernel,
             ways: Vec::new(),
+            found: [None; 2],
             number: 0,
             lost: false,
             _lock: lock,
@@ -134,6 +137,7 @@ impl Steered {
         let limits = settings.autorate.as_ref().and_then(|autorate| autorate.limits(direction));
         let Some((limits, rate)) = limits.zip(rate) else { return };
         let rate = Rate(rate.bytes().clamp(limits.floor.bytes(), limits.ceiling.bytes()));
+        self.found[index(direction)] = Some(rate);
         let plain = &mut settings.plain;
         let both = match direction {
             Direction::Upload => [&mut settings.upload, &mut plain.upload],
@@ -197,8 +201,13 @@ impl Steered {
         self.way(direction).map(|way| &way.config)
     }
 
-    /// The rates that are set now, of directions that follow their line.
-    pub(crate) fn rates(&self) -> [Option<Rate>; 2] {
+    /// Rates that the kernel had before, of directions that follow their line.
+    pub(crate) fn found(&self) -> [Option<Rate>; 2] {
+        self.found
+    }
+
+    /// The rates that are set now, of the same.
+    fn rates(&self) -> [Option<Rate>; 2] {
         let mut rates = [None; 2];
         for way in &self.ways {
             rates[index(way.direction)] = way.config.rate().filter(|_| self.follows(way.direction));

@@ -86,7 +86,7 @@ pub fn rates_in_the_kernel_outlive_who_sets_them() {
         let supervisor = world.daemon.as_ref().unwrap().id() as i32;
         // It would give the interface back when the supervisor is gone.
         kill(daemon, libc::SIGSTOP);
-        for process in [supervisor, daemon, guard] {
+        for process in [supervisor, guard, daemon] {
             kill(process, libc::SIGKILL);
         }
         assert!(!world.reap().success());
