@@ -165,6 +165,8 @@ impl Driver {
             self.controller.hear(trips, now);
         }
         line.look()?;
+        // The counters' own time: a rate is bytes over the time between two looks.
+        let now = sys::now();
         let seen = [Direction::Upload, Direction::Download].map(|way| self.seen(line, way));
         let decision = self.controller.tick(now, seen);
         if decision.replaced {
