@@ -58,10 +58,11 @@ impl Longest {
         }
     }
 
-    /// The number of the queue with most bytes, of several the first from number `start` on; none
-    /// if all are empty. `queue` gives a queue by its number.
+    /// The number of the queue with most bytes, of several the first from number `start` on, where
+    /// the first follows the last; none if all are empty. `queue` gives a queue by its number.
     #[cold]
     pub fn from<'a>(&self, start: u32, queue: impl Fn(u32) -> Option<&'a Queue>) -> Option<u32> {
+        let start = if start < self.queues { start } else { 0 };
         if let Some(tree) = &self.tree {
             return winner_from(tree, start);
         }
@@ -138,18 +139,20 @@ mod tests {
     /// Winners alone, in pairs and at both ends; whoever asks starts there, around, and behind.
     #[test]
     fn a_tournament_finds_the_first_winner_from_anywhere() {
-        let queues = 1_025;
         let mut store: Store = Store::new(10, Memory::Reserved).unwrap();
         let (mut one, none) = (Queue::default(), Queue::default());
         store.insert(&mut one, &Packet::new(0, 500), Time::ZERO);
         for winners in [&[0][..], &[1_024], &[7, 8], &[0, 511, 512, 1_024], &[255, 1_023]] {
-            let mut longest = Longest::of(queues).unwrap();
             let all = |index| Some(if winners.contains(&index) { &one } else { &none });
-            (0..queues).for_each(|index| longest.changed(index, all));
-            for start in [0, 1, 6, 7, 8, 9, 254, 255, 256, 510, 511, 512, 513, 1_023, 1_024] {
-                let behind = winners.iter().find(|winner| **winner >= start);
-                let found = longest.from(start, all);
-                assert_eq!(found, behind.or(winners.first()).copied(), "{winners:?} {start}");
+            for queues in [1_025, 2_048] {
+                let mut longest = Longest::of(queues).unwrap();
+                (0..queues).for_each(|index| longest.changed(index, all));
+                let starts = [0, 1, 6, 7, 8, 9, 254, 255, 256, 510, 511, 512, 513, 1_023, 1_024];
+                for start in starts.into_iter().chain([queues]) {
+                    let behind = winners.iter().find(|winner| **winner >= start);
+                    let found = longest.from(start, all);
+                    assert_eq!(found, behind.or(winners.first()).copied(), "{winners:?} {start}");
+                }
             }
         }
         assert_eq!((Longest::of(1_024).unwrap().cost(), Longest::searched(5_000).cost()), (0, 0));

@@ -121,8 +121,7 @@ impl Users {
     fn steal(&mut self, owner: &mut Tally<'_>) {
         let queue = |index: u32| self.queues.get(index as usize).map(|user| &user.queue);
         let Some(index) = self.longest.from(self.victim, queue) else { return };
-        let after = index.wrapping_add(1);
-        self.victim = if (after as usize) < self.queues.len() { after } else { 0 };
+        self.victim = index.wrapping_add(1);
         let Some(user) = self.queues.get_mut(index as usize) else { return };
         self.store.drop_first(&mut user.queue, DropReason::Overlimit, owner);
         self.longest.changed(index, |_| Some(&user.queue));
