@@ -468,6 +468,30 @@ impl Both {
     }
 }
 
+/// Four fifths of what is set, an eighth more or less from interval to interval: what the longest
+/// step of a search leaves.
+#[test]
+fn an_uneven_line_that_a_step_has_filled_is_drained() {
+    let settings = Settings { limits: [None, limits(10, 80)], reflectors: 1, active: 1 };
+    let mut controller = Controller::new(&settings, Time::ZERO);
+    let mut now = Time::ZERO + Span::from_secs(100);
+    let mut rate = controller.tick(now, [Seen::default(); 2]).rates[DOWN].unwrap();
+    let before = rate;
+    for n in 0..100u64 {
+        now += INTERVAL;
+        let queue = Span::from_millis(n.saturating_sub(60));
+        let sent = now.0 - Span::from_millis(15).0 - queue.0;
+        controller.answer(0, Span::from_millis(30) + queue, now);
+        controller.came(0, (sent / 1_000_000) as u32, now);
+        let mean = rate.bytes() / 20 * 4 / 5;
+        let bytes = if n % 2 == 0 { mean + mean / 8 } else { mean - mean / 8 };
+        let seen = Seen { arrived: bytes, released: bytes, backlog: 0 };
+        rate = controller.tick(now, [Seen::default(), seen]).rates[DOWN].unwrap();
+    }
+    assert!(rate < before, "{rate:?} of {before:?}");
+    assert_eq!(controller.state().shifts, 0, "it was taken for another route");
+}
+
 #[test]
 fn one_direction_searches_at_a_time_and_its_turn_is_a_second() {
     let mut both = Both::new(0);

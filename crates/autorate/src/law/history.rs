@@ -115,7 +115,8 @@ impl History {
         // A queue elsewhere makes TCP even, however much more it may send.
         (self.is_even() && self.arriving() >= self.set() / 10)
             || self.waits() == RECENT
-            || self.mean(RECENT, |past| past.seen.released) >= part(self.set(), 27, 32)
+            // A full line uses four fifths of what the longest step of a search has set.
+            || self.mean(RECENT, |past| past.seen.released) >= part(self.set(), 3, 4)
     }
 
     /// True if it was within the last second.

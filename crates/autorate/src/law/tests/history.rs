@@ -3,7 +3,7 @@
 use super::*;
 use crate::law::history::HISTORY;
 
-/// A tenth that is even, packets that wait after each interval, or 27/32 that were released.
+/// A tenth that is even, packets that wait after each interval, or three quarters that were released.
 #[test]
 fn a_load_is_what_uses_the_rate_up() {
     let loaded = |intervals: [Seen; 3]| after(DOWNLOAD, &intervals).history.is_loaded();
@@ -12,8 +12,8 @@ fn a_load_is_what_uses_the_rate_up() {
     assert!(!loaded([arrived(0), arrived(FULL * 3 / 10), arrived(0)]));
     assert!(loaded([waiting(0); 3]));
     assert!(!loaded([waiting(0), waiting(0), Seen { backlog: PACKET - 1, ..Seen::default() }]));
-    assert!(loaded([released(FULL * 27 / 32); 3]));
-    assert!(!loaded([released(FULL * 27 / 32 - 1); 3]));
+    assert!(loaded([released(FULL * 3 / 4); 3]));
+    assert!(!loaded([released(FULL * 3 / 4 - 1); 3]));
 }
 
 #[test]
