@@ -3,7 +3,7 @@
 use super::*;
 use crate::law::history::HISTORY;
 
-/// A tenth that is even, packets that wait after each interval, or three quarters that were released.
+/// A tenth that is even, packets that wait after each interval, or three quarters released.
 #[test]
 fn a_load_is_what_uses_the_rate_up() {
     let loaded = |intervals: [Seen; 3]| after(DOWNLOAD, &intervals).history.is_loaded();
