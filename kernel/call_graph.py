@@ -66,6 +66,11 @@ def demangle(names):
     return dict(zip(names, plain))
 
 
+def called(target):
+    """None where a register says what is called."""
+    return None if isinstance(target, str) and target.startswith(INDIRECT) else target
+
+
 MEMBER = re.compile(r"^(.+):\s+file format ")
 SYMBOL = re.compile(r"^([0-9a-f]+) (.{7}) (\S+)\t([0-9a-f]+)\s+(?:\.hidden |\.internal )?(.+)$")
 SECTION = re.compile(r"^Disassembly of section (.+):$")
@@ -80,6 +85,8 @@ PLACE = re.compile(r"([0-9a-f]+) <([^>]+?)(\+0x[0-9a-f]+)?>$")
 ENDS = re.compile(r"^(ret|jmp|ud2|hlt)|^(b|br|brk)$")
 BRANCHES = re.compile(r"^(j|b\.|cbn?z$|tbn?z$|b$)")
 TRAPS = ("ud2", "brk")
+# What a kernel against speculation has in the place of `call *%reg` and of `ret`.
+INDIRECT, RETURN = "__x86_indirect_thunk_", "__x86_return_thunk"
 
 
 class Graph:
@@ -196,12 +203,14 @@ class Graph:
         self.functions[function.name] = function
         stack = Stack()
         for address, text, targets in body:
+            if RETURN in targets:
+                text, targets = "ret", []
             depth = stack.step(address, text)
             opcode = text.split()[0]
             is_jump = opcode.startswith(("call", "j")) or "call" in text.split()[:3]
             ends_at = PLACE.search(text)
             if targets:
-                function.calls += [Call(target, depth) for target in targets if target]
+                function.calls += [Call(called(target), depth) for target in targets if target]
             elif ends_at and ends_at[2] in self.aliases:
                 target = self.canonical(ends_at[2])
                 if target != function.name or opcode.startswith("call") and not ends_at[3]:
