@@ -12,8 +12,10 @@
 #
 # $EDIT is a command that changes more of the sources before they are built, in their directory.
 #
-# One line of Linux is changed: a packet that crosses a veth pair forgets its socket's hash, as it
-# would on a wire, so that the router's disciplines hash the headers.
+# Two lines of Linux are changed. A packet that crosses a veth pair forgets its socket's hash, as it
+# would on a wire, so that the router's disciplines hash the headers. And where a processor has more
+# registers than that Linux has room for (AMX), it leaves the extended ones to its processes: setting
+# them failed, and the first process died.
 set -eu
 version=${VERSION:-6.1}
 directory=${1:?usage: build-linux.sh DIRECTORY [OPTION...]}
@@ -38,6 +40,9 @@ tar xJf "usr/src/linux-source-$version.tar.xz" -C src --strip-components=1
 cd src
 sed -i '/^config HZ$/,/default/s/default 100/default 1000/' arch/um/Kconfig
 sed -i 's/^\tskb_tx_timestamp(skb);$/&\n\tskb_clear_hash(skb);/' drivers/net/veth.c
+sed -i 's/if (ptrace(PTRACE_GETREGSET, pid, NT_X86_XSTATE, &iov) == 0)/'\
+'if (!ptrace(PTRACE_GETREGSET, pid, NT_X86_XSTATE, \&iov) \&\&\n'\
+'\t    !ptrace(PTRACE_SETREGSET, pid, NT_X86_XSTATE, \&iov))/' arch/x86/um/os-Linux/registers.c
 eval "${EDIT:-}"
 for option in 64BIT UML_TIME_TRAVEL_SUPPORT HIGH_RES_TIMERS NO_HZ_IDLE MMU STDERR_CONSOLE \
     STDIO_CONSOLE NULL_CHAN PRINTK BUG MULTIUSER FUTEX EPOLL SIGNALFD TIMERFD EVENTFD SHMEM AIO \

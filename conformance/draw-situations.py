@@ -2,12 +2,14 @@
 """Draws situations that nobody chose, for record-linux.py: one or many transfers, up, down or both,
 of each congestion control, alone or mixed, through each discipline.
 
-    conformance/draw-situations.py SEED COUNT [home] > SITUATIONS.json
+    conformance/draw-situations.py SEED COUNT [home|wide] > SITUATIONS.json
     conformance/record-linux.py KERNEL SITUATIONS.json OUT
     simnel conformance linux OUT
 
 With `home`, what else there is on a line at home: short transfers that come and go, slow uplinks,
-packets that are small, readers that are slow, a control each way.
+packets that are small, readers that are slow, a control each way. With `wide`, rates from 0.25 to 1000
+Mbit/s, round trips from 2 to 600 ms, up to 200 flows, FIFOs of 5 to 5000 packets, losses, datagrams at
+half to one and a half of the rate, small receive buffers, cake's ingress modes, tbf before others.
 """
 
 import json
@@ -95,6 +97,66 @@ def draw_home(rng):
             "seeds": [1, 2, 3]}
 
 
+WIDE_DISCIPLINES = [
+    "fq_codel", "fq_codel limit 600", "codel", "codel target 20ms interval 200ms", "pie", "fq_pie",
+    "sfq perturb 10", "cake besteffort", "cake diffserv4", "cake besteffort flows rtt 30ms",
+    "cake besteffort ingress", "cake besteffort ingress ack-filter",
+    "cake besteffort ack-filter-aggressive", "cake diffserv3 dual-dsthost ingress",
+    "tbf fq_codel", "tbf sfq", "tbf pie",
+]
+# Mbit of the faster way in a run: what a recording of it costs.
+MOST_MBIT = 1200
+
+
+def draw_wide(rng):
+    def between(low, high):
+        """Each power as likely as another, in two digits."""
+        return float(f"{low * (high / low) ** rng.random():.2g}")
+
+    def around(least, factor):
+        return max(least, min(1000, between(least, least * factor)))
+
+    slow = between(0.25, 400)
+    rates = [slow, rng.choice([slow, around(slow, 40)])]
+    up, down = rates if rng.random() < 0.8 else rates[::-1]
+    rtt = int(between(2, 600))
+    control = lambda: rng.choice(["cubic", "cubic", "reno"])
+    way, other = rng.sample(["up", "down"], 2)
+    rate = up if way == "up" else down
+    bulk = {"cc": control(), "n": int(between(1, max(1.5, min(200, 4 * rate)))), "dir": way}
+    back = {"cc": control(), "n": rng.choice([1, 1, 2, 8]), "dir": other}
+    size = rng.choice([200, 600, 1200])
+    datagrams = {"t": "cbr", "dir": way, "rate": int(rate * 1e6 * rng.choice([0.5, 0.9, 1.5])),
+                 "size": size}
+    pages = transfers(rng, way, rng.choice([0.25, 0.5, 1]))
+    flows = rng.choice([[bulk], [bulk], [bulk, back], [bulk, back], [bulk, datagrams], [bulk, pages],
+                        [back, pages], [{**bulk, "start": 3}, back]])
+    duration = int(max(4, min(40, MOST_MBIT / max(up, down))))
+    common = {"base_rtt_ms": rtt, "ecn": rng.choice([0, 1]), "flows": flows + [PROBE],
+              "duration_s": duration, "warm_s": 1 if duration > 8 else 0, "seeds": [1, 2]}
+    if rng.random() < 0.2:
+        common["rmem"] = rng.choice([131_072, 262_144, 1 << 20])
+    if rng.random() < 0.15:
+        share = between(0.01, 10)
+        lines = {"tc": [f"tc -n R qdisc add dev r1 root netem loss {share:g}% limit 100000"]}
+        if way == "down":
+            lines = {"tc": [lines["tc"][0].replace("r1", "r0")]}
+        common["duration_s"] = 20
+        common["warm_s"] = 1
+        flows[0]["n"] = min(flows[0].get("n", 1), 4)
+        # What is lost bounds the rate, where so much is.
+        common["host"] = "rate 100mbit"
+        return {"description": f"drawn: {share:g} % lost", **lines, **common}
+    kind = rng.choice(WIDE_DISCIPLINES)
+    if rng.random() < 0.4:
+        kind = f"pfifo limit {int(between(5, 5000))}"
+    lines = {"up": f"{up:g}mbit", "down": f"{down:g}mbit", "qdisc": kind}
+    if kind.startswith("tbf"):
+        lines = {"tc": [line for port, mbit in (("r1", up), ("r0", down))
+                        for line in token_bucket(port, f"{mbit:g}mbit", kind[3:].strip())]}
+    return {"description": f"drawn: {up:g}/{down:g} Mbit up/down, {kind}", **lines, **common}
+
+
 def token_bucket(port, rate, leaf):
     add = f"tc -n R qdisc add dev {port}"
     yield f"{add} root handle 1: tbf rate {rate} burst 5k latency 300ms"
@@ -104,12 +166,13 @@ def token_bucket(port, rate, leaf):
 
 def main():
     words = sys.argv[1:]
-    if not all(word.isdigit() for word in words[:2]) or words[2:] not in ([], ["home"]) \
+    if not all(word.isdigit() for word in words[:2]) or words[2:] not in ([], ["home"], ["wide"]) \
             or len(words) < 2:
         sys.exit(__doc__)
     seed, count, *kind = words
     rng = random.Random(int(seed))
-    letter, drawn = ("L", draw_home) if kind else ("R", draw)
+    kinds = {"home": ("L", draw_home), "wide": ("W", draw_wide)}
+    letter, drawn = kinds.get("".join(kind), ("R", draw))
     json.dump({f"{letter}{seed}_{n:02}": drawn(rng) for n in range(int(count))}, sys.stdout, indent=1)
     print()
 

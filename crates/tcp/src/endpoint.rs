@@ -69,13 +69,17 @@ struct Negotiated {
 
 /// The MSS of a peer that does not say (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
+/// Largest buffer that an application may ask for on Linux (`net.core.rmem_max`): a window of that
+/// can be stated, whatever autotuning may do.
+const RMEM_MAX: u32 = 212_992;
 /// Bytes of timestamps with their padding.
 const TIMESTAMPS_LEN: u32 = 12;
 
 impl Endpoint {
     /// A closed endpoint.
     pub fn new(config: &Config) -> Endpoint {
-        let scale = if config.window_scaling { window_scale(config.rcvbuf_max) + 1 } else { 0 };
+        let largest = config.rcvbuf_max.max(config.rcvbuf / 2).max(RMEM_MAX);
+        let scale = if config.window_scaling { window_scale(largest) + 1 } else { 0 };
         Endpoint {
             sender: Sender::new(config),
             receiver: Receiver::new(config, Ticks::new(config.tick)),
@@ -484,19 +488,17 @@ impl Endpoint {
         segment.mss = self.negotiated.mss;
         segment.sack_permitted = self.negotiated.sack;
         segment.window_scale = self.negotiated.scale;
+        // RFC 7323, section 2.2: a window beside SYN is not scaled, and no multiple of the unit.
+        segment.window = self.receiver.window.offered;
         if answer {
             segment.flags.set(TcpFlags::ACK);
-            self.receiver.fill(&mut segment, now);
-            segment.sack_count = 0;
-            segment.flags.0 &= !TcpFlags::ECE.0;
+            segment.ack = self.receiver.nxt;
+            segment.ts_echo = self.receiver.ts_recent;
             if self.sender.ecn {
                 segment.flags.set(TcpFlags::ECE);
             }
-        } else {
-            segment.window = self.receiver.window.offered;
-            if matches!(self.negotiated.ecn, EcnMode::On | EcnMode::Accurate) {
-                segment.flags.set(TcpFlags::ECE | TcpFlags::CWR);
-            }
+        } else if matches!(self.negotiated.ecn, EcnMode::On | EcnMode::Accurate) {
+            segment.flags.set(TcpFlags::ECE | TcpFlags::CWR);
         }
         segment
     }

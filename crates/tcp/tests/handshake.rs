@@ -52,7 +52,8 @@ fn a_syn_offers_what_the_settings_say() {
     // A buffer of 6 MiB needs a shift of 7; the option is stated as one more.
     assert_eq!((syn.seq, syn.mss, syn.window_scale), (0, 1_460, 8));
     assert!(syn.timestamps && syn.sack_permitted && !syn.flags.has(TcpFlags::ECE));
-    for (rcvbuf_max, shift) in [(65_535, 0), (65_536, 1), (131_071, 1), (u32::MAX, 14)] {
+    // A buffer of 208 KiB may be asked for, whatever autotuning may do (`net.core.rmem_max`).
+    for (rcvbuf_max, shift) in [(65_535, 2), (262_143, 2), (262_144, 3), (u32::MAX, 14)] {
         let config = Config { rcvbuf: 4_096, rcvbuf_max, ..Config::default() };
         assert_eq!(client_shift(&config), shift, "{rcvbuf_max}");
     }
@@ -60,6 +61,36 @@ fn a_syn_offers_what_the_settings_say() {
         Config { sack: false, timestamps: false, window_scaling: false, ..Config::default() };
     let (_, syn) = client(&bare);
     assert_eq!((syn.sack_permitted, syn.timestamps, syn.window_scale), (false, false, 0));
+}
+
+/// RFC 7323, section 2.2: a window beside SYN is not scaled. Linux's first offers are half of the
+/// buffer in whole segments, less their timestamps where these are agreed on. What is left of an
+/// offer is rounded up to the unit.
+#[test]
+fn the_first_windows_are_linuxs() {
+    let of = |config: &Config| {
+        let (mut client, syn) = client(config);
+        let (mut server, answer) = server(config, &syn);
+        client.on_segment(&answer, ms(20));
+        let ack = sent(&mut client, ms(20))[0];
+        client.write(100);
+        server.on_segment(&ack, ms(30));
+        for segment in sent(&mut client, ms(20)) {
+            server.on_segment(&segment, ms(30));
+        }
+        let acks = sent(&mut server, ms(30));
+        [syn.window, answer.window, ack.window, acks[0].window]
+    };
+    let all = Config::default();
+    assert_eq!(of(&all), [64_240, 65_160, 64_256, 65_152]);
+    let without = Config { timestamps: false, ..all };
+    assert_eq!(of(&without), [64_240, 64_240, 64_256, 64_256]);
+    let unscaled = Config { window_scaling: false, ..all };
+    assert_eq!(of(&unscaled), [64_240, 65_160, 64_240, 65_060]);
+    let small = Config { mtu: 576, ..all };
+    assert_eq!(of(&small), [65_392, 65_500, 65_408, 65_408]);
+    let large = Config { rcvbuf: 1 << 20, ..all };
+    assert_eq!(of(&large), [65_535, 65_535, 65_536, 65_536]);
 }
 
 fn client_shift(config: &Config) -> u8 {

@@ -191,6 +191,9 @@ impl Receiver {
         self.window.queue(before, end, segments);
         self.acks.schedule();
         self.acks.measure(unit, segment.flags.has(TcpFlags::PSH), &mut self.window);
+        if segment.len > 0 {
+            self.window.time_window(end, now);
+        }
         self.acks.pace(&self.window, round, now);
         self.note_mark(segment.ecn);
         if unit >= window::GROWTH_LEN && self.window.grow(self.nxt, segment.len, true) {

@@ -27,6 +27,8 @@ const SIZING_STEP: u64 = 128;
 const UNSCALED: u32 = 65_535;
 /// The peer's MSS until a segment shows it (`TCP_MSS_DEFAULT`).
 const UNKNOWN_MSS: u32 = 536;
+/// The least that it is taken for (`TCP_MIN_MSS`).
+const LEAST_MSS: u32 = 88;
 
 /// State of the receive window.
 #[derive(Clone, Debug)]
@@ -46,8 +48,8 @@ pub(crate) struct ReceiveWindow {
     /// Most that is offered for now.
     threshold: u32,
     scaling: bool,
-    /// Offers are multiples of this: the unit in which segments tell them.
-    unit: u32,
+    /// Offers are multiples of two to this power: the unit in which segments tell them.
+    shift: u8,
     /// Up to here the application has read; automatic reading keeps up with the moment.
     read: u64,
     auto_read: bool,
@@ -56,7 +58,7 @@ pub(crate) struct ReceiveWindow {
     /// Buffers of what is unread, where the first ends, and the pieces in the last.
     buffers: u32,
     first_end: u64,
-    last_pieces: u32,
+    last_pieces: u8,
     /// Bytes of the first that were read: a buffer is freed as a whole.
     eaten: u32,
     /// Memory of what came out of order; no more than counts.
@@ -69,30 +71,32 @@ pub(crate) struct ReceiveWindow {
     /// Sequence number and time at the start of the present measurement, and what the last gave.
     space_seq: u64,
     space_us: u32,
-    space: u64,
+    space: u32,
     /// When data last came.
     came_us: u32,
     /// The RTT as the receiver sees it, in 1/8 µs.
     rtt8_us: u32,
     last_echo: u32,
+    /// Where the window ends whose coming is timed, wrapping, and when it began; zero before data.
+    timed_end: u32,
+    timed_us: u32,
 }
 
 impl ReceiveWindow {
     pub(crate) fn new(config: &Config) -> ReceiveWindow {
         let mss = u32::from(config.advertised_mss()).max(1);
-        let clamp = config.rcvbuf / 2;
-        let offered = clamp.min(UNSCALED) / mss * mss;
+        let offered = first_offer(config.rcvbuf, mss);
         ReceiveWindow {
             acked: 0,
-            offered: offered.max(mss),
+            offered,
             peer_mss: UNKNOWN_MSS,
             advertised_mss: mss,
             buffer: config.rcvbuf,
             buffer_max: config.rcvbuf_max.max(config.rcvbuf),
-            clamp,
-            threshold: offered.max(mss),
+            clamp: config.rcvbuf / 2,
+            threshold: offered,
             scaling: config.window_scaling,
-            unit: 1,
+            shift: 0,
             read: 1,
             auto_read: true,
             more_comes: false,
@@ -109,6 +113,8 @@ impl ReceiveWindow {
             space: 0,
             rtt8_us: 0,
             last_echo: 0,
+            timed_end: 0,
+            timed_us: 0,
         }
     }
 
@@ -118,14 +124,19 @@ impl ReceiveWindow {
         self.advertised_mss = self.advertised_mss.saturating_sub(options).max(1);
         let mss = self.advertised_mss;
         if answer {
-            self.offered = (self.buffer / 2 / mss * mss).clamp(mss, UNSCALED.max(mss));
+            self.offered = first_offer(self.buffer, mss);
+            self.threshold = self.offered;
         }
-        self.peer_mss = UNKNOWN_MSS.min(peer_mss).min(mss);
+        self.peer_mss = UNKNOWN_MSS.min(peer_mss.saturating_sub(options)).min(mss);
+        self.peer_mss = self.peer_mss.min(self.offered / 2).max(LEAST_MSS);
+        if !self.scaling {
+            self.clamp = self.clamp.min(UNSCALED);
+        }
         // One segment of the buffer is kept back.
         self.clamp = self.clamp.min((self.buffer / 2).saturating_sub(mss).max(2 * mss));
         self.threshold = self.threshold.min(self.clamp);
         self.changed = true;
-        self.space = u64::from(self.threshold.min(self.offered).min(10 * mss));
+        self.space = self.threshold.min(self.offered).min(10 * mss);
     }
 
     /// The connection stands: the first round trip of reading begins.
@@ -139,7 +150,7 @@ impl ReceiveWindow {
 
     /// Both sides scale windows; ours are told in multiples of `2^shift`.
     pub(crate) fn scale_by(&mut self, shift: u8) {
-        self.unit = 1 << shift;
+        self.shift = shift;
     }
 
     pub(crate) fn set_auto_read(&mut self, automatic: bool) {
@@ -238,11 +249,12 @@ impl ReceiveWindow {
             (self.buffers, self.eaten) = (0, 0);
         }
         let pieces = segments + u32::from(is_split(start, end));
-        if self.buffers > 0 && self.last_pieces + pieces <= MERGED {
-            self.last_pieces += pieces;
+        let pieces_of_last = u32::from(self.last_pieces) + pieces;
+        if self.buffers > 0 && pieces_of_last <= MERGED {
+            self.last_pieces = pieces_of_last as u8;
         } else {
             self.buffers += 1;
-            self.last_pieces = pieces;
+            self.last_pieces = pieces.min(MERGED) as u8;
         }
         if self.buffers == 1 {
             self.first_end = end;
@@ -289,11 +301,34 @@ impl ReceiveWindow {
             return;
         }
         let sample = ms.max(1) * 1_000;
-        self.rtt8_us = match self.rtt8_us {
-            0 => sample << 3,
-            smoothed if sample << 3 < smoothed => sample << 3,
-            smoothed => smoothed - (smoothed >> 3) + sample,
-        };
+        if !self.lower_rtt(sample) {
+            self.rtt8_us = self.rtt8_us - (self.rtt8_us >> 3) + sample;
+        }
+    }
+
+    /// The first RTT, or one below all before, counts at once.
+    fn lower_rtt(&mut self, us: u32) -> bool {
+        let sample = u64::from(us) << 3;
+        let counts = self.rtt8_us == 0 || sample < u64::from(self.rtt8_us);
+        if counts {
+            self.rtt8_us = sample as u32;
+        }
+        counts
+    }
+
+    /// Data has come in order up to `nxt`. What takes a window of data to come is a round trip or
+    /// more: the only measure without timestamps, and one of the least with them, though short
+    /// where little is offered (`tcp_rcv_rtt_measure`).
+    #[inline]
+    pub(crate) fn time_window(&mut self, nxt: u64, now: &Now) {
+        if self.timed_us > 0 {
+            if ((nxt as u32).wrapping_sub(self.timed_end) as i32) < 0 {
+                return;
+            }
+            self.lower_rtt(now.us.wrapping_sub(self.timed_us).max(1));
+        }
+        self.timed_end = (nxt as u32).wrapping_add(self.offered);
+        self.timed_us = now.us.max(1);
     }
 
     /// A segment of `len` bytes has come: offers two more. True if the offer grew. All in order up
@@ -343,7 +378,7 @@ impl ReceiveWindow {
         let mut free = self.free(unread) as u32;
         if free < full / 2 {
             // Little room is not to become more by being told.
-            free &= !(self.unit - 1);
+            free &= !self.below_unit();
             if free < self.buffer / 2 / 16 || free < self.peer_mss.min(full) {
                 free = 0;
             }
@@ -352,15 +387,33 @@ impl ReceiveWindow {
         if self.scaling {
             self.whole(free)
         } else {
-            free.min(UNSCALED)
+            self.in_segments(free).min(UNSCALED)
+        }
+    }
+
+    /// Without scaling the offer is a whole number of segments, and moves by no less
+    /// (`__tcp_select_window`).
+    fn in_segments(&self, free: u32) -> u32 {
+        let mss = self.peer_mss.min(self.clamp).max(1);
+        let keeps = self.offered <= free && self.offered > free.saturating_sub(mss);
+        if keeps {
+            self.offered
+        } else {
+            free / mss * mss
         }
     }
 
     /// The next multiple of the unit, so that telling it loses nothing.
     #[inline]
     fn whole(&self, window: u32) -> u32 {
-        let most = u32::MAX - (self.unit - 1);
-        (window.min(most) + (self.unit - 1)) & !(self.unit - 1)
+        let most = u32::MAX - self.below_unit();
+        (window.min(most) + self.below_unit()) & !self.below_unit()
+    }
+
+    /// The bits of a window that are not told.
+    #[inline]
+    fn below_unit(&self) -> u32 {
+        (1 << self.shift) - 1
     }
 
     /// The window of a segment that leaves now and acknowledges up to `nxt`.
@@ -412,9 +465,9 @@ impl ReceiveWindow {
             return;
         }
         let copied = read - self.space_seq;
-        if copied > self.space {
+        if copied > u64::from(self.space) {
             self.enlarge(copied);
-            self.space = copied;
+            self.space = copied.min(u32::MAX.into()) as u32;
         }
         self.space_seq = read;
         self.space_us = now_us;
@@ -426,7 +479,7 @@ impl ReceiveWindow {
         }
         let mss = u64::from(self.advertised_mss);
         let mut window = 2 * copied + 16 * mss;
-        let last = self.space.max(1);
+        let last = u64::from(self.space.max(1));
         window += (window as u128 * u128::from(copied - last) / u128::from(last)) as u64 * 2;
         let mut memory = mss + SIZING_OVERHEAD;
         while memory / 2 < mss {
@@ -451,6 +504,12 @@ impl ReceiveWindow {
             }
         }
     }
+}
+
+/// A SYN's offer: half of the buffer in whole segments, as far as 16 bits say so, but one segment
+/// (`tcp_select_initial_window`).
+fn first_offer(buffer: u32, mss: u32) -> u32 {
+    (buffer / 2 / mss * mss).min(UNSCALED).max(mss)
 }
 
 /// True if data from `start` to `end` lies in more than one block of the sender's.

@@ -29,16 +29,25 @@ fn the_first_offer_is_linuxs() {
     answer.start(1_460, 12, true);
     assert_eq!((answer.offered, answer.advertised_mss), (65_160, 1_448));
     // One segment at least; small buffers in whole segments, too.
-    for (rcvbuf, offered) in [(2_000, 1_460), (6_000, 2_920), (1 << 20, 64_240)] {
+    // What 16 bits do not state is cut off last.
+    for (rcvbuf, offered) in [(2_000, 1_460), (6_000, 2_920), (131_400, 65_535), (1 << 20, 65_535)]
+    {
         let config = Config { rcvbuf, ..config };
         assert_eq!(ReceiveWindow::new(&config).offered, offered, "{rcvbuf}");
+        let mut answer = ReceiveWindow::new(&config);
+        answer.start(1_460, 0, true);
+        assert_eq!(answer.offered, offered, "{rcvbuf}");
     }
     // Until a full segment is seen the peer's size is 536, or what it said if that is less.
-    for (peer, taken) in [(1_460, 536), (400, 400)] {
+    for (peer, taken) in [(1_460, 536), (400, 388), (50, 88)] {
         let mut window = ReceiveWindow::new(&config);
         window.start(peer, 12, false);
         assert_eq!(window.peer_mss, taken);
     }
+    // Nor is it more than half of what is offered.
+    let mut narrow = ReceiveWindow::new(&Config { mtu: 300, rcvbuf: 1_100, ..config });
+    narrow.start(1_460, 0, false);
+    assert_eq!((narrow.offered, narrow.peer_mss), (520, 260));
     // A segment is kept back, but not of the last two.
     let clamp = |rcvbuf| window(&Config { rcvbuf, ..config }).clamp;
     assert_eq!((clamp(131_072), clamp(100_000), clamp(7_000)), (64_088, 48_552, 2_896));
@@ -67,6 +76,28 @@ fn the_receivers_rtt_falls_at_once_and_rises_slowly() {
     assert_eq!(rtt(1_448, 301, 200), 1_000);
     assert_eq!(rtt(1_448, 2, 1_000_002), 1_000);
     assert_eq!(rtt(1_448, 3, 1_000_002), 875 + 125_000_000);
+}
+
+/// `tcp_rcv_rtt_measure`: a window of data takes a round trip or more; only the least counts.
+#[test]
+fn the_time_of_a_window_is_an_rtt_at_most() {
+    let mut window = window(&Config::default());
+    window.offered = 10_000;
+    let mut rtt = |nxt, us: u64| {
+        window.time_window(nxt, &at(us));
+        window.rtt_us()
+    };
+    // From the first data, up to 1,449, to 10,000 bytes later.
+    assert_eq!(rtt(1_449, 5_000_000), 0);
+    assert_eq!(rtt(11_448, 5_040_000), 0);
+    assert_eq!(rtt(11_449, 5_050_000), 50_000);
+    assert_eq!(rtt(21_449, 5_090_000), 40_000);
+    assert_eq!(rtt(31_449, 5_150_000), 40_000, "longer ones are queues, or a sender's pause");
+    // No time is told from none.
+    assert_eq!(rtt(41_449, 5_150_000), 1);
+    // A stamp's time is longer, and counts by an eighth.
+    window.measure_rtt(&echo(1_448, 5_101), &at(5_150_000));
+    assert_eq!(window.rtt8_us, 8 - 1 + 50_000);
 }
 
 /// `__tcp_grow_window`: two segments for each, while there is room below the clamp.
@@ -188,8 +219,27 @@ fn small_windows_are_not_offered() {
     window.disable_scaling();
     assert_eq!(window.room(0), 65_535);
     // Half of all is never too little.
-    (window.buffer, window.clamp) = (4_000, 2_000);
+    (window.buffer, window.clamp, window.peer_mss) = (4_000, 2_000, 500);
     assert_eq!(window.room(2_000), 1_000);
+}
+
+/// `__tcp_select_window`, without scaling: whole segments, and no step of less than one.
+#[test]
+fn an_offer_that_is_not_scaled_is_a_number_of_segments() {
+    let mut window =
+        window(&Config { window_scaling: false, rcvbuf: 1 << 20, ..Config::default() });
+    // What 16 bits cannot say is no window.
+    assert_eq!((window.offered, window.clamp, window.threshold), (65_535, 65_535, 65_535));
+    let mut room = |threshold, offered| {
+        (window.threshold, window.offered) = (threshold, offered);
+        window.room(0)
+    };
+    assert_eq!(room(20_000, 8_000), 13 * 1_448);
+    assert_eq!(room(20_000, 18_552), 13 * 1_448);
+    assert_eq!(room(20_000, 18_553), 18_553);
+    assert_eq!(room(20_000, 20_000), 20_000);
+    assert_eq!(room(20_000, 20_001), 13 * 1_448);
+    assert_eq!((room(65_535, 65_160), room(65_535, 64_000)), (65_160, 65_160));
 }
 
 #[test]
