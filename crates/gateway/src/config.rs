@@ -297,7 +297,7 @@ fn fit(settings: &Settings, line: usize, rule_lines: &[usize]) -> Result<(), Str
     if let (Backend::Kernel, Some(error)) = (settings.backend, settings.needs_daemon()) {
         return Err(named(line, &settings.interface, error));
     }
-    for direction in [Direction::Download, Direction::Upload] {
+    for direction in Direction::BOTH {
         let Some(config) = settings.direction(direction) else { continue };
         for rule in &settings.rules {
             let line = rule_lines.get(rule.number - 1).copied().unwrap_or(line);

@@ -15,6 +15,9 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// Upload first.
+    pub const BOTH: [Direction; 2] = [Direction::Upload, Direction::Download];
+
     /// `upload` or `download`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -24,6 +24,7 @@ use crate::autorate::{
 };
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::notice::Told;
 use crate::sys::{self, Query};
 
 /// Reflectors that are probed at a time.
@@ -99,6 +100,7 @@ pub(crate) struct Driver {
     /// The queues' counters at the last tick.
     before: [Option<Passed>; 2],
     rates: [Option<Rate>; 2],
+    told: Told,
 }
 
 impl Driver {
@@ -124,6 +126,7 @@ impl Driver {
             next_tick: now,
             before: [None; 2],
             rates: [None; 2],
+            told: Told::default(),
         };
         driver.find_interface();
         driver
@@ -148,11 +151,15 @@ impl Driver {
         self.next_tick.since(now)
     }
 
-    /// Takes answers in and, if it is time, probes and sets rates.
-    ///
+    /// Takes answers in and, if it is time, probes and sets rates. What fails is told, once.
+    pub(crate) fn drive(&mut self, line: &mut impl Line, now: Time) -> Option<String> {
+        let error = self.turn(line, now).err()?;
+        self.told.news(format!("autorate of {}: {error}", self.interface))
+    }
+
     /// # Errors
     /// The line does not tell what passes, or a rate could not be set.
-    pub(crate) fn turn(&mut self, line: &mut impl Line, now: Time) -> Result<(), Error> {
+    fn turn(&mut self, line: &mut impl Line, now: Time) -> Result<(), Error> {
         self.take_answers(now);
         if now < self.next_tick {
             return Ok(());
@@ -167,14 +174,14 @@ impl Driver {
         line.look()?;
         // The counters' own time: a rate is bytes over the time between two looks.
         let now = sys::now();
-        let seen = [Direction::Upload, Direction::Download].map(|way| self.seen(line, way));
+        let seen = Direction::BOTH.map(|way| self.seen(line, way));
         let decision = self.controller.tick(now, seen);
         if decision.replaced {
             let active: Vec<u8> = self.controller.active().collect();
             self.end_sessions(&active);
         }
         let rates = decision.rates;
-        for direction in [Direction::Upload, Direction::Download] {
+        for direction in Direction::BOTH {
             let Some(rate) = rates[index(direction)] else { continue };
             if self.rates[index(direction)] != Some(rate) {
                 line.set_rate(direction, rate)?;

@@ -25,6 +25,23 @@ pub enum Notice {
     Warning(String),
 }
 
+/// The last error of something that is tried again and again: each is told once.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Option<String>);
+
+impl Told {
+    /// `text`, unless it was the last to be told.
+    pub(crate) fn news(&mut self, text: String) -> Option<String> {
+        let is_new = self.0.as_ref() != Some(&text);
+        is_new.then(|| self.0.insert(text).clone())
+    }
+
+    /// The same is news again.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
 impl std::fmt::Display for Notice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -44,5 +61,22 @@ impl std::fmt::Display for Notice {
             Notice::Presence(interface, change) => write!(f, "{interface}: {change}"),
             Notice::Warning(text) => write!(f, "warning: {text}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Told;
+
+    #[test]
+    fn an_error_that_stays_is_told_once() {
+        let mut told = Told::default();
+        let mut is_told = |text: &str| told.news(text.to_owned()).is_some();
+        assert!(is_told("no buffer"));
+        assert!(!is_told("no buffer"));
+        assert!(is_told("no device"));
+        assert!(is_told("no buffer"));
+        told.forget();
+        assert!(told.news("no buffer".to_owned()).is_some());
     }
 }

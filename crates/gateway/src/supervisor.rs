@@ -129,10 +129,7 @@ impl Tether {
             match event {
                 Event::Changed(interface, direction, words) if *interface == settings.interface => {
                     let Ok(config) = qdisc::parse(words) else { continue };
-                    match direction {
-                        Direction::Upload => settings.upload = Some(config),
-                        Direction::Download => settings.download = Some(config),
-                    }
+                    *settings.direction_mut(*direction) = Some(config);
                 }
                 Event::Down(interface) if *interface == settings.interface => return None,
                 _ => {}

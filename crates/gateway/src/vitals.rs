@@ -122,7 +122,7 @@ mod tests {
     fn every_lane_of_every_interface_has_a_place_of_its_own() {
         let board = Board::shared().unwrap();
         for slot in 0..SLOTS {
-            for direction in [Direction::Upload, Direction::Download] {
+            for direction in Direction::BOTH {
                 for number in 0..MOST_LANES {
                     let index = lane_index(slot, direction, number);
                     assert_eq!(whose_lane(index), (slot, direction));

@@ -80,7 +80,7 @@ impl Daemon {
             return steering.tell(&question, trials);
         }
         let here = self.served.iter_mut().find(|served| served.is(interface));
-        let Some(Served { gateway, presence, driver }) = here else { return Ok(Reply::done()) };
+        let Some(Served { gateway, presence, driver, .. }) = here else { return Ok(Reply::done()) };
         match question {
             Request::Show {} => gateway.show().map(|reports| Reply {
                 qdiscs: Some(reports.into_iter().map(Entry::from).collect()),

@@ -33,6 +33,7 @@ use crate::error::Error;
 use crate::gateway::{Backend, Drained, Gateway, PortSockets, Settings, Watch};
 use crate::kernel;
 pub use crate::notice::Notice;
+use crate::notice::Told;
 use crate::presence::{Change, Presence};
 use crate::privileges;
 use crate::server::Server;
@@ -99,6 +100,8 @@ struct Served {
     presence: Presence,
     /// Where its rates follow the line.
     driver: Option<Driver>,
+    /// Of following the clock and control groups.
+    told: Told,
 }
 
 impl Served {
@@ -186,7 +189,7 @@ impl Daemon {
         let path = socket_path(&settings.control_dir, &settings.interface);
         let misgiving =
             |direction| misgiving(&settings.interface, direction, settings.direction(direction)?);
-        let both = [Direction::Upload, Direction::Download].into_iter();
+        let both = Direction::BOTH.into_iter();
         let mut warnings: Vec<String> = both.filter_map(misgiving).collect();
         warnings.extend(shaper_warnings(&settings.interface));
         let autorate = settings.autorate.clone();
@@ -228,7 +231,7 @@ impl Daemon {
         warnings.extend(gateway.warnings());
         let (presence, tables) = Presence::new(&interface, gateway.queues(), sys::now());
         warnings.extend(tables);
-        self.served.push(Served { gateway, presence, driver });
+        self.served.push(Served { gateway, presence, driver, told: Told::default() });
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface.clone()));
         if was_open {
@@ -363,7 +366,7 @@ impl Daemon {
         self.next_look = now + LOOK;
         let mut changes = Vec::new();
         let mut warnings = Vec::new();
-        for Served { gateway, presence, driver } in &mut self.served {
+        for Served { gateway, presence, driver, told } in &mut self.served {
             let interface = gateway.interface().to_owned();
             for change in presence.look(now) {
                 if let Change::Mtu(_) | Change::Back = change {
@@ -378,8 +381,9 @@ impl Daemon {
             warnings.extend(followed.map(|what| format!("{interface}: {what}")));
             warnings.extend(presence.new_in_tables(now));
             gateway.end_recordings(|client| self.server.has(client));
-            if let Err(error) = gateway.follow_clock().and_then(|()| gateway.follow_cgroups()) {
-                warnings.push(format!("{interface}: {error}"));
+            match gateway.follow_clock().and_then(|()| gateway.follow_cgroups()) {
+                Ok(()) => told.forget(),
+                Err(error) => warnings.extend(told.news(format!("{interface}: {error}"))),
             }
         }
         changes.into_iter().for_each(|change| (self.notice)(change));
@@ -455,9 +459,7 @@ impl Daemon {
         let mut errors = Vec::new();
         for Served { gateway, driver, .. } in &mut self.served {
             let Some(driver) = driver else { continue };
-            if let Err(error) = driver.turn(gateway, sys::now()) {
-                errors.push(format!("autorate of {}: {error}", gateway.interface()));
-            }
+            errors.extend(driver.drive(gateway, sys::now()));
         }
         errors.extend(self.steered.iter_mut().filter_map(|one| one.drive(sys::now())));
         errors.into_iter().for_each(|error| self.warn(error));

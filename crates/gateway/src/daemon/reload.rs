@@ -71,8 +71,7 @@ impl Daemon {
             let differs = gateway.settings().direction(direction) != Some(&wanted);
             differs.then_some((direction, wanted))
         };
-        let changes: Vec<_> =
-            [Direction::Upload, Direction::Download].into_iter().filter_map(changed).collect();
+        let changes: Vec<_> = Direction::BOTH.into_iter().filter_map(changed).collect();
         let mut results = Vec::new();
         let other_rules = gateway.settings().rules != new.rules;
         if other_rules && !changes.is_empty() {

@@ -15,7 +15,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::gateway::Settings;
 use crate::kernel::{Choice, Steered};
-use crate::notice::Notice;
+use crate::notice::{Notice, Told};
 use crate::presence::{Change, Presence};
 use crate::supervisor::Event;
 use crate::sys;
@@ -30,8 +30,8 @@ pub(super) struct Steering {
     presence: Presence,
     /// Its place on the board.
     slot: usize,
-    /// The last errors of the driver and of what mends, each of which is told once.
-    failed: [Option<String>; 2],
+    /// Of making anew what others took away.
+    told: Told,
 }
 
 impl Steering {
@@ -53,10 +53,7 @@ impl Steering {
 
     /// Lets the rates follow the line; an error that is new.
     pub(super) fn drive(&mut self, now: Time) -> Option<String> {
-        let error = self.driver.turn(&mut self.line, now).err()?;
-        let text = format!("autorate of {}: {error}", self.line.interface());
-        let is_new = self.failed[0].as_ref() != Some(&text);
-        is_new.then(|| self.failed[0].insert(text).clone())
+        self.driver.drive(&mut self.line, now)
     }
 
     /// Words of one direction's settings.
@@ -107,7 +104,7 @@ impl Daemon {
         let Some(autorate) = settings.autorate.clone() else { return Ok(()) };
         let probes = self.probes(&settings).ok_or(Error::NoProbes(interface.clone()))?;
         let warn = |way| misgiving(&interface, way, settings.direction(way)?);
-        let both = [Direction::Upload, Direction::Download];
+        let both = Direction::BOTH;
         let warnings: Vec<String> = both.into_iter().filter_map(warn).collect();
         let line = Steered::up(settings, held)?;
         self.tether.tell(&Event::Slot(slot, interface.clone(), control_dir.clone()));
@@ -125,7 +122,7 @@ impl Daemon {
         let why = format!("{}; the rates are set here", line.why());
         let choice = Choice { maker: Some(line.maker()), why };
         self.in_kernel.retain(|name| *name != interface);
-        self.steered.push(Steering { line, driver, presence, slot, failed: [None, None] });
+        self.steered.push(Steering { line, driver, presence, slot, told: Told::default() });
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface.clone()));
         (self.notice)(Notice::Chosen(interface, choice));
@@ -135,7 +132,7 @@ impl Daemon {
     /// Tells what others have done to steered interfaces, and makes anew what they took away.
     pub(super) fn look_at_steered(&mut self, now: Time) {
         let mut notices = Vec::new();
-        for Steering { line, driver, presence, failed, .. } in &mut self.steered {
+        for Steering { line, driver, presence, told, .. } in &mut self.steered {
             let interface = line.interface().to_owned();
             for change in presence.look(now) {
                 if change == Change::Back {
@@ -146,15 +143,13 @@ impl Daemon {
             match line.mend() {
                 Ok(false) => {}
                 Ok(true) => {
-                    *failed = [None, None];
+                    told.forget();
                     let text = format!("{interface}: the kernel shapes it again");
                     notices.push(Notice::Warning(text));
                 }
                 Err(error) => {
-                    let text = format!("{interface}: {error}");
-                    if failed[1].as_ref() != Some(&text) {
-                        notices.push(Notice::Warning(failed[1].insert(text).clone()));
-                    }
+                    let news = told.news(format!("{interface}: {error}"));
+                    notices.extend(news.map(Notice::Warning));
                 }
             }
         }

@@ -43,10 +43,7 @@ impl Line for Gateway {
             self.lanes_of(direction)
                 .try_for_each(|lane| lane.set_whole(&config, &self.segments))?;
         }
-        match direction {
-            Direction::Upload => self.settings.upload = Some(config),
-            Direction::Download => self.settings.download = Some(config),
-        }
+        *self.settings.direction_mut(direction) = Some(config);
         Ok(())
     }
 }

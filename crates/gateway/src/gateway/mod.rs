@@ -81,6 +81,16 @@ pub struct Plain {
     pub download: Option<Config>,
 }
 
+impl Plain {
+    /// The settings of one direction, to be set.
+    pub(crate) fn direction_mut(&mut self, direction: Direction) -> &mut Option<Config> {
+        match direction {
+            Direction::Upload => &mut self.upload,
+            Direction::Download => &mut self.download,
+        }
+    }
+}
+
 /// Settings of `up`.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -129,6 +139,14 @@ impl Settings {
         match direction {
             Direction::Upload => self.upload.as_ref(),
             Direction::Download => self.download.as_ref(),
+        }
+    }
+
+    /// The same, to be set.
+    pub fn direction_mut(&mut self, direction: Direction) -> &mut Option<Config> {
+        match direction {
+            Direction::Upload => &mut self.upload,
+            Direction::Download => &mut self.download,
         }
     }
 
@@ -284,7 +302,7 @@ impl Gateway {
         let plans = self.plans(&self.settings)?;
         self.tiers = self.tiers_for(&self.settings.rules)?;
         self.watch(&self.settings.rules.clone())?;
-        for direction in [Direction::Download, Direction::Upload] {
+        for direction in Direction::BOTH {
             let Some(config) = self.settings.direction(direction) else { continue };
             let length = self.settings.tuning.queue_length(config);
             let qdiscs = self.build_all(direction, config)?;
@@ -472,10 +490,7 @@ impl Gateway {
     pub fn change(&mut self, direction: Direction, config: Config) -> Result<(), Error> {
         let config = self.at_present_rate(direction, config);
         let mut settings = self.settings.clone();
-        match direction {
-            Direction::Upload => settings.upload = Some(config.clone()),
-            Direction::Download => settings.download = Some(config.clone()),
-        }
+        *settings.direction_mut(direction) = Some(config.clone());
         // Words of cake decide which number a tier has.
         let plans = self.plans(&settings)?;
         let others = self.plans(&self.settings)? != plans;
@@ -563,7 +578,7 @@ impl Gateway {
             return Ok(());
         }
         self.device = device;
-        for direction in [Direction::Download, Direction::Upload] {
+        for direction in Direction::BOTH {
             let Some(config) = self.settings.direction(direction) else { continue };
             self.replace(direction, self.build_all(direction, config)?)?;
         }

@@ -59,7 +59,7 @@ impl Gateway {
         let before = self.tiers;
         self.tiers = self.tiers_for(&settings.rules)?;
         if before != self.tiers {
-            for direction in [Direction::Download, Direction::Upload] {
+            for direction in Direction::BOTH {
                 let Some(config) = settings.direction(direction) else { continue };
                 self.configure(direction, config)?;
             }
@@ -79,12 +79,15 @@ impl Gateway {
         if moment == self.moment {
             return Ok(());
         }
-        let before = rules::holding(&self.settings.rules, self.moment);
-        self.moment = moment;
-        if before == rules::holding(&self.settings.rules, moment) {
+        let holding = |moment| rules::holding(&self.settings.rules, moment);
+        let are_others = holding(self.moment) != holding(moment);
+        let before = std::mem::replace(&mut self.moment, moment);
+        if !are_others {
             return Ok(());
         }
-        self.lay(self.plans(&self.settings)?)
+        let laid = self.plans(&self.settings).and_then(|plans| self.lay(plans));
+        // What fails is tried again at the next look.
+        laid.inspect_err(|_| self.moment = before)
     }
 
     /// Puts `plans` into the table.

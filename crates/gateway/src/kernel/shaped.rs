@@ -21,7 +21,6 @@ use crate::sys::{self, Query};
 pub(super) const HANDLE: u32 = 0x51a1_0000;
 /// Linux's own cake.
 const LINUX_KIND: &str = "cake";
-pub(super) const BOTH: [Direction; 2] = [Direction::Upload, Direction::Download];
 /// Room for cake's settings as attributes.
 const ROOM: usize = 1024;
 
@@ -172,7 +171,7 @@ fn attributes(config: &Config) -> Result<Vec<u8>, String> {
 
 /// Words of `wanted` that Linux's cake does not have, if there are any.
 fn foreign(wanted: &Wanted) -> Option<String> {
-    let mut both = BOTH.iter().filter_map(|way| wanted.plain(*way));
+    let mut both = Direction::BOTH.iter().filter_map(|way| wanted.plain(*way));
     both.find_map(|config| attributes(config).err())
 }
 
@@ -215,7 +214,8 @@ pub(crate) fn hold(wanted: &Wanted) -> Result<Maker, Error> {
     let present = shaped(Some(interface))?;
     let runs = |direction| present.iter().any(|shaped| shaped.direction == direction);
     let is_same = |way: &Direction| runs(*way) == wanted.direction(*way).is_some();
-    let Some(maker) = present.first().map(Shaped::maker).filter(|_| BOTH.iter().all(is_same))
+    let Some(maker) =
+        present.first().map(Shaped::maker).filter(|_| Direction::BOTH.iter().all(is_same))
     else {
         down(interface)?;
         return up(wanted);

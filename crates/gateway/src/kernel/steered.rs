@@ -14,7 +14,7 @@ use simnel_core::Rate;
 use super::choice::merits;
 use super::qdiscs::{Qdiscs, Verb};
 use super::redirect;
-use super::shaped::{down, hold, set, shaped, told, Maker, BOTH, HANDLE};
+use super::shaped::{down, hold, set, shaped, told, Maker, HANDLE};
 use crate::autorate::{index, Line, Passed};
 use crate::control_dir::Lock;
 use crate::direction::Direction;
@@ -138,14 +138,11 @@ impl Steered {
         let Some((limits, rate)) = limits.zip(rate) else { return };
         let rate = Rate(rate.bytes().clamp(limits.floor.bytes(), limits.ceiling.bytes()));
         self.found[index(direction)] = Some(rate);
-        let plain = &mut settings.plain;
-        let both = match direction {
-            Direction::Upload => [&mut settings.upload, &mut plain.upload],
-            Direction::Download => [&mut settings.download, &mut plain.download],
-        };
-        for config in both.into_iter().flatten() {
+        let slow = |config: &mut Config| {
             *config = config.with_rate(rate, words::burst).unwrap_or_else(|| config.clone());
-        }
+        };
+        settings.direction_mut(direction).as_mut().map(slow);
+        settings.plain.direction_mut(direction).as_mut().map(slow);
     }
 
     /// Lets the kernel shape as the settings say, and finds the disciplines.
@@ -157,13 +154,13 @@ impl Steered {
             sys::interface(device, Query::Index).map_err(|_| Error::NoInterface(device.to_owned()))
         };
         self.number = numbered(&interface)?;
-        let [download, upload] = [Direction::Download, Direction::Upload]
-            .map(|direction| told(&self.settings, self.maker, direction).cloned());
+        let [upload, download] =
+            Direction::BOTH.map(|direction| told(&self.settings, self.maker, direction).cloned());
         // What is asked for from now on is what there is.
         (self.settings.download, self.settings.upload) = (download, upload);
         self.settings.plain = Plain::default();
         self.ways.clear();
-        for direction in BOTH {
+        for direction in Direction::BOTH {
             let Some(config) = self.settings.direction(direction).cloned() else { continue };
             let device = match direction {
                 Direction::Upload => interface.clone(),
@@ -238,12 +235,8 @@ impl Steered {
             None => config,
         };
         set(&self.kernel, Verb::Change, &way.device, &config, self.maker)?;
-        let settings = &mut self.settings;
-        let (place, plain) = match direction {
-            Direction::Upload => (&mut settings.upload, &mut settings.plain.upload),
-            Direction::Download => (&mut settings.download, &mut settings.plain.download),
-        };
-        (*place, *plain) = (Some(config.clone()), None);
+        *self.settings.direction_mut(direction) = Some(config.clone());
+        *self.settings.plain.direction_mut(direction) = None;
         way.config = config;
         Ok(())
     }
@@ -260,9 +253,7 @@ impl Steered {
         if now.is_ok_and(|now| now != self.number) {
             self.remove_leftover();
         }
-        for (direction, rate) in
-            [Direction::Upload, Direction::Download].into_iter().zip(self.rates())
-        {
+        for (direction, rate) in Direction::BOTH.into_iter().zip(self.rates()) {
             self.begin_at(direction, rate);
         }
         self.hold().map(|()| true)

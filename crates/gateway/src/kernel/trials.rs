@@ -291,7 +291,7 @@ mod tests {
         assert!(matches!(keep(directory, "wan"), Err(Error::NoTrial(_))));
         decide(directory, "wan", Direction::Upload).unwrap();
         assert!(!directory.join("wan.trials").exists(), "whoever looks leaves nothing");
-        for direction in [Direction::Upload, Direction::Download] {
+        for direction in Direction::BOTH {
             let back = Back::Change(direction, "cake".into());
             let held = Held::take(directory, "wan").unwrap();
             held.with("wan", |trials| trials.begin("wan", back, sys::now(), MINUTE)).unwrap();

@@ -235,7 +235,7 @@ fn files_are_whole_bounded_and_nobody_elses() {
 
     let directory = tempfile::tempdir().unwrap();
     let stem = directory.path().join("evening");
-    let both = [Direction::Upload, Direction::Download];
+    let both = Direction::BOTH;
     let one = recorded(&[(0x0800, v4(UDP, [10, 0, 0, 1], [192, 0, 2, 1]))]).raw;
     let bounds = |rotate| Bounds { size: 2 * (24 + 3 * one.len() as u64 + 9), rotate };
     let mut files = Files::create(&stem, &both, bounds(false), false).unwrap();

@@ -125,7 +125,7 @@ impl Share {
 
     /// An error if a direction that it limits is not among those that are `shaped`.
     pub(crate) fn check_shaped(&self, shaped: impl Fn(Direction) -> bool) -> Result<(), String> {
-        let both = [Direction::Upload, Direction::Download].into_iter();
+        let both = Direction::BOTH.into_iter();
         let mut vain = both.filter(|one| self.limits(*one).is_some() && !shaped(*one));
         vain.next().map_or(Ok(()), |direction| {
             Err(format!(

@@ -80,7 +80,7 @@ pub(crate) fn effect(
     (words, rate): (&str, Option<u64>),
 ) -> Result<Effect, String> {
     let line = |way| view.lines.iter().find(|line| line.direction == way);
-    let ways = [Direction::Upload, Direction::Download];
+    let ways = Direction::BOTH;
     let present = ways.map(|way| line(way).map_or("pfifo limit 1000", |line| line.config.as_str()));
     // What nothing limits has no queue; the simulator's line must have an end all the same.
     let limit =
