@@ -24,7 +24,7 @@ A situation:
     host             more words for the end hosts' netem, such as "rate 1gbit"
     rmem, wmem       largest socket buffers in bytes; else those of a machine with a gigabyte and more
     pacing           true: senders of TCP are paced by the kernel
-    sack             false: no selective acknowledgements
+    sack             false: no selective acknowledgements; likewise timestamps and window_scaling
     mtu              of the end hosts' devices; else 1500
     sniff            true: also keep the headers of all packets, to compare packet by packet
 """
@@ -71,6 +71,7 @@ LARGEST = {"rmem": 6 << 20, "wmem": 4 << 20}
 # out of order.
 ALL_CONNECTIONS = "196608 262144 393216"
 MTU = 1500
+OPTIONS = ("sack", "timestamps", "window_scaling")
 # Registers that a page fault may lose where the processor has more than Linux 6.1 as a process has
 # room for (build-linux.sh): the guest's library does without.
 UNUSED = "-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load"
@@ -131,7 +132,8 @@ class Hosts:
             self.enter(host)
             sysctl("ip_forward", 1)
             sysctl("tcp_ecn", job.get("ecn", 0))
-            sysctl("tcp_sack", int(job.get("sack", True)))
+            for option in OPTIONS:
+                sysctl(f"tcp_{option}", int(job.get(option, True)))
             sysctl("tcp_no_metrics_save", 1)
             for name, default in (("rmem", 131072), ("wmem", 16384)):
                 sysctl(f"tcp_{name}", f"4096 {default} {job.get(name, LARGEST[name])}")
@@ -578,7 +580,7 @@ def record(kernel, name, situation, directory):
     env["OVERHEAD"] = max(run.pop("overhead") for run in runs)
     env["PACING"] = int(bool(situation.get("pacing")))
     env["MTU"] = situation.get("mtu", MTU)
-    env["SACK"] = int(situation.get("sack", True))
+    env.update({option.upper(): int(situation.get(option, True)) for option in OPTIONS})
     version = subprocess.check_output([kernel, "--version"], text=True).strip()
     return {"scenario": name, "description": situation.get("description", ""),
             "kernel": f"Linux {version} UML, time-travel=inf-cpu",

@@ -28,11 +28,11 @@ fn a_connection_is_over_when_both_ends_are() {
     assert!(run.results().flows[0].finished.is_some());
 }
 
-/// The tenth of ten segments is lost: only time tells.
+/// The eleventh of eleven segments is lost, which has FIN: only time tells.
 #[test]
 fn a_transfer_ends_though_its_last_segment_is_lost() {
-    let mut setup = whole("pfifo", 100_000_000, vec![bulk(Some(14_480))]);
-    setup.lines[0].loss = Loss::Every(10);
+    let mut setup = whole("pfifo", 100_000_000, vec![bulk(Some(15_928))]);
+    setup.lines[0].loss = Loss::Every(11);
     let flow = run(&setup, 1).flows.swap_remove(0);
     assert_eq!((flow.fates[0].lost, flow.tcp.retransmits), (1, 1));
     assert_eq!(flow.tcp.probes + flow.tcp.timeouts, 1);

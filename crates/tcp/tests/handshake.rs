@@ -482,3 +482,23 @@ fn a_path_is_remembered_from_one_connection_to_the_next() {
     next.recall(&path);
     assert_eq!(next.stats().ssthresh, 33);
 }
+
+/// Linux's `tcp_send_fin`: who closes has written before. What left at once has no FIN, which comes
+/// alone; the last of what had to wait has it. The window does not hold FIN back.
+#[test]
+fn fin_rides_on_what_waits_and_on_nothing_else() {
+    let of = |segments: u64| {
+        let (mut client, _) = connected(&Config::default(), &Config::default());
+        client.write(segments * 1_448);
+        client.close();
+        let sent: Vec<Segment> = sent(&mut client, ms(100));
+        let fin = |segment: &Segment| segment.flags.has(TcpFlags::FIN);
+        let last = sent[sent.len() - 1];
+        (sent.len(), last.len, sent.iter().filter(|segment| fin(segment)).count(), fin(&last))
+    };
+    assert_eq!(of(3), (4, 0, 1, true));
+    assert_eq!(of(10), (11, 0, 1, true));
+    // One waits: it has FIN, and does not.
+    assert_eq!(of(11), (11, 1_448, 1, true));
+    assert_eq!(of(12), (10, 1_448, 0, false));
+}

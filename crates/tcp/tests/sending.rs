@@ -187,9 +187,9 @@ fn timers_start_when_a_paced_segment_leaves() {
     Script::new(&config).play(
         "50 write 11
          50 > data 0..10
-         151 > nothing
-         151.3 > data 10..11        # 2 RTT, and half a segment's time at two windows a RTT
-         151.3 = probes 1",
+         152.4 > nothing
+         152.6 > data 10..11        # 2 RTT, and a segment's time at two windows a RTT
+         152.6 = probes 1",
     );
 }
 
@@ -464,7 +464,7 @@ fn a_closed_window_is_probed() {
 }
 
 #[test]
-fn fin_rides_on_the_last_segment() {
+fn fin_leaves_alone_where_the_data_has_left() {
     Script::new(&reno()).play(
         "50 write 2
          50 > data 0..2
@@ -476,7 +476,11 @@ fn fin_rides_on_the_last_segment() {
     let mut script = Script::new(&reno());
     script.endpoint.write(1460 * 2);
     script.endpoint.close();
-    script.play("50 > data 0..2 fin");
+    // Written before it was closed, and gone.
+    script.play(
+        "50 > data 0..2
+         50 > data 2..2 fin",
+    );
 }
 
 #[test]

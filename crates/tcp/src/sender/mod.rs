@@ -83,6 +83,8 @@ pub(crate) struct Sender {
     dirty: bool,
     /// The application has closed: FIN follows the last byte.
     closing: bool,
+    /// The writer has written its last in this moment, and what can leaves before it goes on.
+    writing: bool,
     fin_sent: bool,
     /// The connection negotiated ECN; the next new segment must carry CWR.
     pub(crate) ecn: bool,
@@ -208,6 +210,7 @@ impl Sender {
             source: Source::new(config),
             write_end: 1,
             closing: false,
+            writing: false,
             fin_sent: false,
             peer_edge: 0,
             peer_window: 0,

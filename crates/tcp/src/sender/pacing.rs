@@ -1,7 +1,8 @@
 //! When the next segment may leave, if the sender is paced.
 //!
 //! Each segment moves the time on by its length over the pacing rate, with half a segment of credit
-//! for a late start, as Linux's TCP and `fq` do. The first ten segments are not paced.
+//! for a late start, as Linux's TCP and `fq` do. The first ten segments are not paced, but the
+//! tenth makes the next one wait: it follows the ninth, and has no credit.
 
 use simnel_core::time::{Span, Time};
 
@@ -43,12 +44,13 @@ impl Pacer {
     /// A segment of `len` bytes, the `count`th, left at `now` at `rate` bytes per second.
     #[inline]
     pub(super) fn after_sending(&mut self, len: u32, count: u64, rate: u64, now: Time) {
+        let credit = now.since(self.next).0;
+        self.next = self.next.max(now);
         if rate == 0 || count < UNPACED_SEGMENTS {
             return;
         }
         let length = u64::from(len) * 1_000_000_000 / rate;
-        let credit = now.since(self.next).0;
-        self.next = self.next.max(now) + Span(length - credit.min(length / 2));
+        self.next += Span(length - credit.min(length / 2));
     }
 }
 
@@ -96,5 +98,7 @@ mod tests {
         }
         pacer.after_sending(1_000, 99, 0, ms(5));
         assert!(!pacer.must_wait(ms(5)));
+        pacer.after_sending(1_000, 10, RATE, ms(5));
+        assert_eq!(pacer.delay(ms(5)), Span::from_millis(1));
     }
 }

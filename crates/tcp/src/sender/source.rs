@@ -239,6 +239,7 @@ impl Sender {
             self.source.left -= taken;
         }
         if self.source.left == 0 {
+            self.writing = true;
             // Whoever writes next has not slept.
             self.source.pace = Pace::Awake;
         } else if taken > 0 && self.source.cap > 0 {

@@ -167,7 +167,10 @@ fn tcp(recording: &Recording, flow: &Flow, access: &HostAccess) -> Result<Config
     if let Some(bytes) = recording.environment("MTU") {
         config.mtu = bytes.min(u64::from(u16::MAX)) as u16;
     }
-    config.sack = recording.environment("SACK") != Some(0);
+    let agrees = |option| recording.environment(option) != Some(0);
+    config.sack = agrees("SACK");
+    config.timestamps = agrees("TIMESTAMPS");
+    config.window_scaling = agrees("WINDOW_SCALING");
     if let Some(limit) = recording.environment("RMEM") {
         config.rcvbuf_max = limit.min(u64::from(u32::MAX)) as u32;
     }
@@ -192,7 +195,7 @@ mod tests {
     /// The situation of a recording with this flow, whose router delays what goes to servers.
     fn situation(flow: &serde_json::Value) -> Situation {
         let recording: Recording = serde_json::from_value(json!({
-            "base_rtt_ms": 40, "duration_s": 10, "env": {"MTU": 576},
+            "base_rtt_ms": 40, "duration_s": 10, "env": {"MTU": 576, "TIMESTAMPS": 0, "SACK": 1},
             "host_qdisc": "netem delay 20000us limit 100000",
             "tc": ["tc qdisc add dev r1 root netem delay 30ms",
                    "tc qdisc add dev r0 root cake bandwidth 1mbit"],
@@ -209,6 +212,8 @@ mod tests {
         assert_eq!(traffic.kind, Kind::Bulk { size: Some(9_000) });
         assert_eq!(traffic.reading, Some(Reading { portion: 1_000, interval: READING }));
         assert_eq!(traffic.tcp.mtu, 576);
+        let Config { sack, timestamps, window_scaling, .. } = traffic.tcp;
+        assert_eq!((sack, timestamps, window_scaling), (true, false, true));
         let traffic = &situation(&json!({"t": "tcp"})).setup.traffic[0];
         assert_eq!((&traffic.kind, traffic.reading), (&Kind::Bulk { size: None }, None));
     }

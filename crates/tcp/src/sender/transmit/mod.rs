@@ -202,6 +202,11 @@ impl Sender {
             if self.refill() {
                 continue;
             }
+            // The writer has got to the end of its calls, and closes behind what is left of them.
+            let waits = self.write_end > self.window.nxt;
+            if core::mem::take(&mut self.writing) && self.closing && waits {
+                continue;
+            }
             if limit == Limit::Peer && self.board.is_empty() {
                 self.start_window_probe(now);
             }
@@ -223,7 +228,8 @@ impl Sender {
             self.restart_after_idle(now);
         }
         let in_flight = self.board.in_flight();
-        if in_flight >= self.window.cwnd {
+        let carries_fin = fin && self.ends_with(len, unsent);
+        if in_flight >= self.window.cwnd && !(carries_fin && self.settings.tso_segments == 1) {
             return Err(Limit::Window);
         }
         if self.window.nxt + u64::from(len) > self.peer_edge {
@@ -232,7 +238,7 @@ impl Sender {
         if self.window.nxt + u64::from(len) - self.window.una > self.settings.in_flight_max.into() {
             return Err(Limit::Other);
         }
-        if len < mss && !fin && self.nagle_holds() {
+        if len < mss && !carries_fin && self.nagle_holds() {
             return Err(Limit::Other);
         }
         if self.settings.tso_segments > 1 && self.tso_waits(unsent, in_flight, now) {
@@ -242,6 +248,14 @@ impl Sender {
             return Err(Limit::Other);
         }
         Ok(len)
+    }
+
+    /// True if FIN rides on a segment of `len` bytes of those that wait: on the last of them, and
+    /// not while the writer writes. It closes afterwards, and what could leave at once has left.
+    /// A segment with FIN leaves whatever the window (`tcp_send_fin`, `tcp_cwnd_test`).
+    #[inline]
+    fn ends_with(&self, len: u32, unsent: u64) -> bool {
+        u64::from(len) == unsent && (len == 0 || !self.writing)
     }
 
     /// A small segment is in flight and unacknowledged: another must wait.
@@ -285,7 +299,8 @@ impl Sender {
         let seq = self.window.nxt;
         let end = seq + u64::from(len);
         let last = end == self.write_end;
-        let fin = self.closing && last && self.source.left == 0 && !self.fin_sent;
+        let ends = self.ends_with(len, self.write_end.saturating_sub(seq));
+        let fin = self.closing && ends && self.source.left == 0 && !self.fin_sent;
         self.stop_window_probe();
 
         self.note_departure(now);
