@@ -12,10 +12,9 @@
 #
 # $EDIT is a command that changes more of the sources before they are built, in their directory.
 #
-# Two lines of Linux are changed. A packet that crosses a veth pair forgets its socket's hash, as it
-# would on a wire, so that the router's disciplines hash the headers. And where a processor has more
-# registers than that Linux has room for (AMX), it leaves the extended ones to its processes: setting
-# them failed, and the first process died.
+# Two places of Linux are changed. A packet that crosses a veth pair forgets its socket's hash, as it
+# would on a wire, so that the router's disciplines hash the headers. And a process gets its floating
+# point registers back on hosts that have more of them than 2,696 bytes (AMX), too: ptrace takes all or none.
 set -eu
 version=${VERSION:-6.1}
 directory=${1:?usage: build-linux.sh DIRECTORY [OPTION...]}
@@ -40,9 +39,14 @@ tar xJf "usr/src/linux-source-$version.tar.xz" -C src --strip-components=1
 cd src
 sed -i '/^config HZ$/,/default/s/default 100/default 1000/' arch/um/Kconfig
 sed -i 's/^\tskb_tx_timestamp(skb);$/&\n\tskb_clear_hash(skb);/' drivers/net/veth.c
-sed -i 's/if (ptrace(PTRACE_GETREGSET, pid, NT_X86_XSTATE, &iov) == 0)/'\
-'if (!ptrace(PTRACE_GETREGSET, pid, NT_X86_XSTATE, \&iov) \&\&\n'\
-'\t    !ptrace(PTRACE_SETREGSET, pid, NT_X86_XSTATE, \&iov))/' arch/x86/um/os-Linux/registers.c
+sed -i '/^int restore_fp_registers/,/^}/{
+    s/^\tstruct iovec iov;$/\tstatic char whole[1 << 16];\n&/
+    s/iov_base = fp_regs;/iov_base = whole;/
+    s/^\(\t*\)iov.iov_len = FP_SIZE.*/\1iov.iov_len = sizeof(whole);\
+\1if (ptrace(PTRACE_GETREGSET, pid, NT_X86_XSTATE, \&iov) < 0)\
+\1\treturn -errno;\
+\1__builtin_memcpy(whole, fp_regs, FP_SIZE * sizeof(unsigned long));/
+}' arch/x86/um/os-Linux/registers.c
 eval "${EDIT:-}"
 for option in 64BIT UML_TIME_TRAVEL_SUPPORT HIGH_RES_TIMERS NO_HZ_IDLE MMU STDERR_CONSOLE \
     STDIO_CONSOLE NULL_CHAN PRINTK BUG MULTIUSER FUTEX EPOLL SIGNALFD TIMERFD EVENTFD SHMEM AIO \

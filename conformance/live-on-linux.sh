@@ -9,11 +9,13 @@
 # run that do not measure: this kernel has one core and spends some 0.2 ms on a packet. With
 # `--backend kernel` the kernel module does the work, in a kernel as kernel/guest/build-uml builds it.
 # There time passes only while all wait, so that neither this machine nor what else it does is in a rate.
+# Cases of the program (crates/cli/tests/live, with `::` in their names) run there twice, with the module
+# and with Linux's own cake; without CASE that is how autorate sets the kernel's rates.
 set -eu
 directory=${1:?usage: live-on-linux.sh DIRECTORY [--backend kernel] [CASE...]}
 shift
 here=$(cd "$(dirname "$0")" && pwd)
-prepare=: profile=--release clock=
+prepare=: profile=--release clock= live=
 if [ "${1-}" = --backend ]; then
     if [ "${2-}" != kernel ]; then
         echo 'live-on-linux.sh: --backend kernel, or nothing' >&2
@@ -28,7 +30,9 @@ if [ "${1-}" = --backend ]; then
         exit 1
     fi
     "$here/../kernel/build" "$directory/module" "$directory/src"
-    prepare="insmod '$(realpath "$directory/module/simnel.ko")'; export GW_BACKEND=kernel"
+    simnel=$(realpath "$directory/module/simnel.ko") cake=$(realpath "$directory/src/net/sched/sch_cake.ko")
+    prepare="insmod '$simnel'; export GW_BACKEND=kernel"
+    live=autorate::rates_in_the_kernel_follow_a_line_that_halves
 elif ! [ -x "$directory/linux" ]; then
     "$here/build-linux.sh" "$directory" MCONSOLE MAGIC_SYSRQ IPV6 XFRM XFRM_USER NETFILTER \
         NETFILTER_ADVANCED NETFILTER_INGRESS NETFILTER_NETLINK NETFILTER_NETLINK_QUEUE \
@@ -42,9 +46,21 @@ fi
 kernel=$(realpath "$directory/linux")
 
 cd "$here/.."
-program=$(cargo test $profile --locked --package simnel-gateway --test netns --no-run \
-    --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
-[ $# -gt 0 ] || set -- $("$program" --list | sed -n 's/: test$//p' | grep -v '^rates_are_reached')
+# The executable of a test, built.
+built() { # PACKAGE TEST
+    cargo test $profile --locked --package "$1" --test "$2" --no-run --message-format=json-render-diagnostics |
+        sed -n '/"kind":\["test"\]/s/.*"executable":"\([^"]*\)".*/\1/p'
+}
+program=$(built simnel-gateway netns)
+[ $# -gt 0 ] || set -- $("$program" --list | sed -n 's/: test$//p' | grep -v '^rates_are_reached') $live
+runs=$# live_program=
+case "$*" in
+    *::*)
+        [ -n "$live" ] || { echo 'live-on-linux.sh: cases with `::` want --backend kernel' >&2; exit 1; }
+        live_program=$(built simnel live)
+        for case in "$@"; do case $case in *::*) runs=$((runs + 1)) ;; esac; done
+        ;;
+esac
 
 guest=$(mktemp -d)
 trap 'rm -rf "$guest"' EXIT
@@ -57,7 +73,21 @@ mount -t tmpfs tmpfs /run
 mkdir -p /run/netns /run/tmp
 cd /run
 $prepare
-for case in $*; do timeout 60 '$program' \$case 2>&1; done
+for case in $*; do
+    case \$case in
+        *::*)
+            for module in '${simnel-}' '${cake-}'; do
+                echo "\$case with \${module##*/}"
+                rmmod simnel sch_cake 2>/dev/null
+                insmod "\$module"
+                timeout 600 '$live_program' --exact "\$case" --include-ignored --nocapture --test-threads 1 2>&1
+            done
+            rmmod sch_cake
+            insmod '${simnel-}'
+            ;;
+        *) timeout 60 '$program' "\$case" 2>&1 ;;
+    esac
+done
 echo o > /proc/sysrq-trigger
 sleep 10
 INIT
@@ -66,5 +96,5 @@ TMPDIR=$guest "$kernel" mem=1G root=/dev/root rootfstype=hostfs rootflags=/ ro \
     con=null con0=null,fd:1 ssl=null noreboot quiet $clock "uml_dir=$guest" "init=$guest/init" \
     < /dev/null 2>&1 | tee "$guest/console"
 passed=$(grep -c '^test result: ok. 1 passed' "$guest/console" || true)
-echo "$passed of $# cases passed"
-[ "$passed" -gt 0 ] && [ "$passed" -eq $# ]
+echo "$passed of $runs cases passed"
+[ "$passed" -gt 0 ] && [ "$passed" -eq $runs ] && ! grep '^NOT RUN' "$guest/console"

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use simnel_gateway::autorate::{Reflector, Report};
 use simnel_gateway::control::{Client, Request};
-use simnel_testbed::probe::Probe;
-use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_testbed::probe::{Echo, Probe};
+use simnel_testbed::traffic::{Bulk, BulkOptions, Connections, Direction};
 use simnel_testbed::{Home, Process};
 
 use crate::{quantile, round_trips, text, within, within_tries, Live, Watch, SECOND};
@@ -49,6 +49,26 @@ fn rates_follow_a_line_that_halves() {
     if let Some(live) = Live::new("rates_follow_a_line_that_halves") {
         follow_a_line_that_halves(&live, "");
         assert!(live.is_clean());
+    }
+}
+
+/// The goals for the daemon's own data path, to compare the kernel's with.
+#[test]
+#[ignore = "for a guest: conformance/live-on-linux.sh"]
+fn rates_follow_a_line_that_comes_and_goes() {
+    if let Some(live) = Live::new("rates_follow_a_line_that_comes_and_goes") {
+        follow_a_line_that_comes_and_goes(&live, "--backend userspace");
+    }
+}
+
+/// The kernel shapes, and a process sets its rates: the goals.
+#[test]
+#[ignore = "for a guest: conformance/live-on-linux.sh"]
+fn rates_in_the_kernel_follow_a_line_that_comes_and_goes() {
+    let test = "rates_in_the_kernel_follow_a_line_that_comes_and_goes";
+    if let Some(live) = Live::new(test) {
+        follow_a_line_that_comes_and_goes(&live, "--backend kernel");
+        assert!(!in_kernel(&live));
     }
 }
 
@@ -135,27 +155,129 @@ fn carried(live: &Live) -> f64 {
     text(&bytes.stdout).trim().parse::<f64>().unwrap() * 8e-6
 }
 
-fn follow_a_line_that_halves(live: &Live, backend: &str) {
-    let home = &live.home;
+/// Gives the server all addresses; words that ask them, and who does not answer.
+fn words_with_reflectors(live: &Live, backend: &str) -> String {
     for address in OTHERS {
         let prefixed = format!("{address}/24");
-        within(&home.server, "ip", &["addr", "add", &prefixed, "dev", "net0"]);
+        within(&live.home.server, "ip", &["addr", "add", &prefixed, "dev", "net0"]);
     }
     let server = Home::SERVER.to_string();
     let reflectors = [NOBODY, &server, OTHERS[0], OTHERS[1], OTHERS[2], OTHERS[3]].join(",");
-    let words = format!(
+    format!(
         "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors {reflectors} \
          {backend}"
-    );
+    )
+}
+
+/// Four downloads of CUBIC's.
+fn downloads(live: &Live) -> Bulk {
+    let options = BulkOptions { direction: Direction::Download, flows: 4, congestion: "cubic" };
+    let home = &live.home;
+    let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
+    bulk.start().unwrap()
+}
+
+/// A line that becomes another one, as seen by who uses it.
+struct Followed {
+    /// Milliseconds until the shaper was at the new capacity's side, within a tenth of it.
+    answered: Option<u128>,
+    /// The share of the new capacity that was carried from the first second on.
+    used: f64,
+    /// Added latency in ms, from a second before to six behind; and its median in the last two.
+    p95: f64,
+    late: f64,
+    /// Mbit/s of the shaper at the end.
+    rate: f64,
+}
+
+impl Followed {
+    /// Takes `wire` away and puts one of `to` Mbit/s into its place.
+    fn see(live: &Live, wire: &mut Option<Process>, to: u32) -> Followed {
+        let home = &live.home;
+        let capacity = f64::from(to);
+        let every = SECOND / 50;
+        let probe = Probe::start(&home.lan2, &home.server, Home::SERVER, every).unwrap();
+        let before = rate(live);
+        thread::sleep(SECOND);
+        let begin = Instant::now();
+        wire.take().expect("a line").stop();
+        *wire = Some(line(live, to));
+        let mut answered = None;
+        let mut look = |until: Duration, often: Duration| {
+            while begin.elapsed() < until {
+                let now = rate(live);
+                let is_there = match before > capacity {
+                    true => now < capacity * 1.1,
+                    false => now > capacity * 0.9,
+                };
+                if is_there {
+                    answered = answered.or_else(|| Some(begin.elapsed().as_millis()));
+                }
+                thread::sleep(often);
+            }
+        };
+        look(SECOND, every);
+        let first = carried(live);
+        look(SECOND * 6, SECOND / 10);
+        let used = (carried(live) - first) / 5.0 / capacity;
+        let rate = rate(live);
+        thread::sleep(SECOND / 2);
+        let echoes = probe.stop();
+        let added = |from: u32, percent: usize| {
+            let counts = |echo: &&Echo| (SECOND * from..SECOND * 7).contains(&echo.sent);
+            quantile(&round_trips(echoes.iter().filter(counts)), percent) - 20.0
+        };
+        Followed { answered, used, p95: added(0, 95), late: added(5, 50), rate }
+    }
+}
+
+/// The goals of `simnel paper autorate`, for a line that halves, comes back, and halves again.
+fn follow_a_line_that_comes_and_goes(live: &Live, backend: &str) {
+    let words = words_with_reflectors(live, backend);
+    within_tries("a line that comes and goes: goals", || {
+        let mut wire = Some(line(live, 20));
+        let watch = Watch::start();
+        let up = live.start("wan", &words);
+        // Baselines are of a line at rest.
+        thread::sleep(SECOND);
+        let bulk = downloads(live);
+        thread::sleep(SECOND * 4);
+        let mut reached = true;
+        for to in [10, 20, 10] {
+            let seen = Followed::see(live, &mut wire, to);
+            println!(
+                "{to} Mbit/s: answered after {:?} ms, {:.1} % used, p95 of added latency {:.1} ms, \
+                 median {:.1} at the end, rate {:.1} Mbit/s",
+                seen.answered,
+                seen.used * 100.0,
+                seen.p95,
+                seen.late,
+                seen.rate
+            );
+            let in_time = seen.answered.is_some_and(|ms| ms <= 1_000) && seen.used >= 0.88;
+            let capacity = f64::from(to);
+            reached &= seen.p95.max(seen.late) <= 30.0 && seen.rate < capacity * 1.1;
+            // The goals say nothing of how soon twice the capacity is used.
+            reached &= to == 20 || in_time;
+        }
+        drop(bulk);
+        live.ok("down wan");
+        drop(up);
+        wire.take().unwrap().stop();
+        watch.judge(reached)
+    });
+}
+
+fn follow_a_line_that_halves(live: &Live, backend: &str) {
+    let home = &live.home;
+    let words = words_with_reflectors(live, backend);
     within_tries("half the capacity: the rate follows, the delay goes", || {
         let wire = line(live, 20);
         let watch = Watch::start();
         let up = live.start("wan", &words);
         // Baselines are of a line at rest.
         thread::sleep(SECOND);
-        let options = BulkOptions { direction: Direction::Download, flows: 4, congestion: "cubic" };
-        let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
-        let bulk = bulk.start().unwrap();
+        let bulk = downloads(live);
         thread::sleep(SECOND * 4);
         let before = rate(live);
         wire.stop();
@@ -224,9 +346,7 @@ fn without_any_reflector_the_timestamps_of_passing_tcp_tell() {
         let wire = line(&live, 20);
         let watch = Watch::start();
         let up = live.start("wan", words);
-        let options = BulkOptions { direction: Direction::Download, flows: 4, congestion: "cubic" };
-        let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
-        let bulk = bulk.start().unwrap();
+        let bulk = downloads(&live);
         thread::sleep(SECOND * 5);
         let before = rate(&live);
         wire.stop();
@@ -378,9 +498,7 @@ fn a_line_is_found_by_irtt_alone() {
         let json = text(&live.simnel("show -j wan").stdout);
         assert!(json.contains("\"kind\":\"irtt\",\"port\":2113"), "{json}");
 
-        let options = BulkOptions { direction: Direction::Download, flows: 4, congestion: "cubic" };
-        let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
-        let bulk = bulk.start().unwrap();
+        let bulk = downloads(&live);
         thread::sleep(SECOND * 6);
         let reports = (0..10).map(|_| {
             thread::sleep(SECOND / 2);
