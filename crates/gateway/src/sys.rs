@@ -445,6 +445,12 @@ pub(crate) fn interface_name(index: u32) -> Option<String> {
     rustix::net::netdevice::index_to_name(socket, index).ok()
 }
 
+/// True if no interface has the number `index`; false where that cannot be found out.
+pub(crate) fn is_no_interface(index: u32) -> bool {
+    let name = |socket| rustix::net::netdevice::index_to_name(socket, index);
+    interface_socket().is_ok_and(|socket| name(socket) == Err(rustix::io::Errno::NODEV))
+}
+
 /// One SIOCETHTOOL request (linux/ethtool.h) for `interface`; `command` holds the request and takes
 /// the answer, in native byte order.
 pub(crate) fn ethtool(interface: &str, command: &mut [u8]) -> io::Result<()> {

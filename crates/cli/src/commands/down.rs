@@ -39,6 +39,16 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             .map(|()| ExitCode::SUCCESS)
             .map_err(output_failed);
     }
+    if matches!(client, Err(Error::NotUp { .. } | Error::NoInterface(_))) {
+        // An interface that is gone may have left its device behind.
+        let removed = kernel::remove_orphans().unwrap_or_default();
+        for device in &removed {
+            writeln!(out, "{device}: removed, its interface is gone").map_err(output_failed)?;
+        }
+        if !removed.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     let mut client = client.into_diagnostic()?;
     let packets = client.down().into_diagnostic()?;
     writeln!(out, "{}: down, {packets} queued packets let go", args.interface)

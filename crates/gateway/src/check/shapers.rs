@@ -28,8 +28,17 @@ pub(super) fn findings(interface: &str, control_dir: &Path) -> Vec<Finding> {
             all.push(Finding::unknown("shaper", "disciplines", &error.to_string()));
         }
     }
+    all.extend(orphans(interface));
     all.push(queues());
     all
+}
+
+/// Devices that the kernel's backend has left behind.
+fn orphans(interface: &str) -> Option<Finding> {
+    let orphans = kernel::orphans().ok().filter(|orphans| !orphans.is_empty())?;
+    let what = format!("{} is left of an interface that was deleted", orphans.join(", "));
+    let fix = format!("`simnel down {interface}` removes it, as `up --backend kernel` does");
+    Some(Finding::new(Level::Note, "leftover", what, "nothing passes through it", fix))
 }
 
 /// Warnings about them, for who begins to shape. Whatever cannot be found out gives none.

@@ -17,6 +17,6 @@ mod trials;
 pub use choice::{choose, Choice};
 pub use qdiscs::{Listed, Place, Qdiscs, Settings, Verb, INGRESS, OWN_KIND, ROOT};
 pub(crate) use shaped::hold;
-pub use shaped::{change, down, shaped, told, up, Maker, Shaped};
+pub use shaped::{change, down, orphans, remove_orphans, shaped, told, up, Maker, Shaped};
 pub(crate) use steered::Steered;
 pub use trials::{begin, decide, keep, trials, try_out};

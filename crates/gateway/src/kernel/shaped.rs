@@ -82,6 +82,7 @@ pub fn up(wanted: &Wanted) -> Result<Maker, Error> {
     if !find(&kernel, Some(interface))?.is_empty() {
         return Err(Error::InKernel(interface.to_owned()));
     }
+    remove_orphans_of(&kernel)?;
     let mut result = up_with(&kernel, wanted, index, Maker::Module);
     if let Err(Error::NoModule) = &result {
         take_down(&kernel, interface, index)?;
@@ -237,6 +238,46 @@ pub fn down(interface: &str) -> Result<(), Error> {
     take_down(&Qdiscs::open()?, interface, index)
 }
 
+/// Devices of ours through which nothing goes any more: their interfaces were deleted while no
+/// process of ours was there to see it.
+///
+/// # Errors
+/// A system call failed.
+pub fn orphans() -> Result<Vec<String>, Error> {
+    orphans_of(&Qdiscs::open()?)
+}
+
+fn orphans_of(kernel: &Qdiscs) -> Result<Vec<String>, Error> {
+    let all = kernel.list()?;
+    let orphans = all.into_iter().filter(|listed| is_orphan(listed, sys::is_no_interface));
+    Ok(orphans.map(|listed| listed.device).collect())
+}
+
+/// True of a discipline of ours on a device whose interface `is_gone`.
+fn is_orphan(listed: &Listed, is_gone: impl Fn(u32) -> bool) -> bool {
+    let is_ours = listed.handle == HANDLE && listed.parent == ROOT;
+    is_ours && redirect::interface_of(&listed.device).is_some_and(is_gone)
+}
+
+/// Removes them; their names.
+///
+/// # Errors
+/// A system call failed.
+pub fn remove_orphans() -> Result<Vec<String>, Error> {
+    remove_orphans_of(&Qdiscs::open()?)
+}
+
+fn remove_orphans_of(kernel: &Qdiscs) -> Result<Vec<String>, Error> {
+    let orphans = orphans_of(kernel)?;
+    for name in &orphans {
+        // Whoever was faster has removed it.
+        if let Ok(device) = sys::interface(name, Query::Index) {
+            redirect::remove_device(kernel, device)?;
+        }
+    }
+    Ok(orphans)
+}
+
 /// Removes what of ours there is.
 fn take_down(kernel: &Qdiscs, interface: &str, index: u32) -> Result<(), Error> {
     let name = redirect::device_name(index);
@@ -254,7 +295,33 @@ fn take_down(kernel: &Qdiscs, interface: &str, index: u32) -> Result<(), Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use simnel_core::qdisc::parse;
+    use simnel_core::qdisc::{parse, Common};
+
+    #[test]
+    fn a_device_without_its_interface_is_an_orphan() {
+        let listed = |device: &str, handle, parent| Listed {
+            device: device.to_owned(),
+            kind: LINUX_KIND.to_owned(),
+            handle,
+            parent,
+            refcnt: 2,
+            options: Vec::new(),
+            common: Common::default(),
+            own: Vec::new(),
+        };
+        let is_gone = |index| index != 7;
+        for (device, handle, parent, expected) in [
+            ("simnel-8", HANDLE, ROOT, true),
+            ("simnel-7", HANDLE, ROOT, false),
+            ("simnel-8", 0x10000, ROOT, false),
+            ("simnel-8", HANDLE, 0x51a1_0001, false),
+            ("simnel-x", HANDLE, ROOT, false),
+            ("wan1", HANDLE, ROOT, false),
+        ] {
+            let is = is_orphan(&listed(device, handle, parent), is_gone);
+            assert_eq!(is, expected, "{device} {handle:x} {parent:x}");
+        }
+    }
 
     #[test]
     fn what_linuxs_cake_has_is_told_from_what_only_ours_has() {

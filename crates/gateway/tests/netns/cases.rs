@@ -134,6 +134,10 @@ pub const IN_THE_KERNEL: &[Case] = &[
     ("damaged_packets_pass", damaged_packets_pass),
     ("show_change_and_down", in_kernel::show_change_and_down),
     (
+        "a_device_without_its_interface_is_removed",
+        in_kernel::a_device_without_its_interface_is_removed,
+    ),
+    (
         "rates_in_the_kernel_outlive_who_sets_them",
         steered::rates_in_the_kernel_outlive_who_sets_them,
     ),

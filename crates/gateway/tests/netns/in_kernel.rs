@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use simnel_core::qdisc;
 use simnel_gateway::kernel::{self, Shaped};
-use simnel_gateway::Direction;
+use simnel_gateway::{Direction, Settings};
 
 use crate::cases::assert_rate;
 use crate::transfer::Transfer;
@@ -59,4 +59,25 @@ pub fn show_change_and_down() {
     assert!(shaped(&world).is_empty());
     upload.end();
     world.stop();
+}
+
+/// An interface is deleted while no process of ours is there.
+pub fn a_device_without_its_interface_is_removed() {
+    let world = World::new();
+    let up = |interface: &str| {
+        let mut settings = Settings::new(interface);
+        settings.download = Some(qdisc::parse("cake bandwidth 20mbit").unwrap());
+        world.within("g", || kernel::up(&settings)).unwrap();
+    };
+    let orphans = || world.within("g", kernel::orphans).unwrap();
+    let devices = || world.ip("g", "-o link show");
+    up("wan0");
+    assert!(orphans().is_empty());
+    world.shell("g", "ip link del wan0");
+    let [left] = &orphans()[..] else { panic!("{:?}", orphans()) };
+    assert!(devices().contains(left.as_str()));
+    up("lan0");
+    assert!(orphans().is_empty() && !devices().contains(left.as_str()), "{}", devices());
+    world.within("g", || kernel::down("lan0")).unwrap();
+    assert!(!devices().contains("simnel-"));
 }
