@@ -188,8 +188,10 @@ impl Table {
     /// Creates the table; from then on packets are queued. What rules look at is there before them,
     /// with all that is `known` of host names.
     pub(crate) fn create(wanted: Wanted, known: &[Known]) -> Result<Table, Error> {
-        let whole = Kernel { queue_expression: true, security_paths: true };
-        Table::create_on(whole, wanted, known)
+        // Tried with one rule: all rules twice would take twice as long.
+        let queue_expression = !matches!(judge_queueing(), Ok(Queueing::Iptables));
+        let kernel = Kernel { queue_expression, security_paths: true };
+        Table::create_on(kernel, wanted, known)
     }
 
     fn create_on(mut kernel: Kernel, wanted: Wanted, known: &[Known]) -> Result<Table, Error> {
