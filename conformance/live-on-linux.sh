@@ -80,7 +80,7 @@ for case in $*; do
                 echo "\$case with \${module##*/}"
                 rmmod simnel sch_cake 2>/dev/null
                 insmod "\$module"
-                timeout 600 '$live_program' --exact "\$case" --include-ignored --nocapture --test-threads 1 2>&1
+                timeout 600 '$live_program' --exact "\$case" --nocapture --test-threads 1 2>&1
             done
             rmmod sch_cake
             insmod '${simnel-}'

@@ -41,6 +41,7 @@ const CLOCK_LEEWAY: Span = Span::from_millis(200);
 #[derive(Clone, Copy, Debug, Default)]
 struct Comings {
     first: Option<(Time, u32)>,
+    heard: Time,
     base: u32,
     latest: [u32; 3],
 }
@@ -52,15 +53,21 @@ impl Comings {
             off * COMING_UNIT.0 > CLOCK_LEEWAY + Span(now.since(since).0 / 16)
         });
         if runs_away {
-            *self = Comings { first: Some((now, coming)), base: coming, latest: [coming; 3] };
+            let first = Some((now, coming));
+            *self = Comings { first, heard: now, base: coming, latest: [coming; 3] };
         }
+        self.heard = now;
         self.latest = [self.latest[1], self.latest[2], coming];
         let above = coming.wrapping_sub(self.base) as i32;
         self.base = if above < 0 { coming } else { self.base.wrapping_add(above as u32 / 512) };
     }
 
-    /// The time above the lowest, if the far clock is one of milliseconds.
+    /// The time above the lowest, if the far clock is one of milliseconds. Who has not told it of
+    /// late says nothing of now, whatever else it answers.
     fn rise(&self, now: Time) -> Option<Span> {
+        if now.since(self.heard) >= STALE {
+            return None;
+        }
         self.first.filter(|(since, _)| now.since(*since) >= CLOCK_TRIAL)?;
         let above = |n: usize| (self.latest[n].wrapping_sub(self.base) as i32).max(0) as u64;
         Some(Span(above(1).min(above(2)) * COMING_UNIT.0))
@@ -582,8 +589,11 @@ mod tests {
         let mut comings = Comings::default();
         assert_eq!(comings.rise(at(5_000)), None);
         comings.hear(start, at(100));
+        comings.hear(start, at(600));
         assert_eq!(comings.rise(at(1_099)), None);
         assert_eq!(comings.rise(at(1_100)), Some(Span::ZERO));
+        assert_eq!(comings.rise(at(1_199)), Some(Span::ZERO));
+        assert_eq!(comings.rise(at(1_200)), None, "nobody has told it of late");
         // The lower of the two latest, above the lowest, which grows by 1/512.
         comings.hear(start.wrapping_add(10_240), at(1_100));
         assert_eq!(comings.rise(at(1_100)), Some(Span::ZERO));
