@@ -301,10 +301,11 @@ impl Endpoint {
         self.state = State::Established;
         self.events.connected = true;
         self.receiver.window.start_measuring(now);
+        let lost_no_syn = self.sender.answers_first_syn(segment);
         self.sender.on_ack(segment, now);
         let options = if self.negotiated.timestamps { TIMESTAMPS_LEN } else { 0 };
         let mss = u32::from(self.negotiated.mss.min(self.negotiated.peer_mss));
-        self.sender.start(mss.saturating_sub(options).max(1), now);
+        self.sender.start(mss.saturating_sub(options).max(1), lost_no_syn, now);
         self.work |= work::SEND;
         self.settle_state();
     }

@@ -266,6 +266,40 @@ fn the_first_round_trip_is_that_of_the_syn() {
     assert_eq!(client.stats().srtt, Span::from_millis(20));
 }
 
+/// An answer that took seconds, on either side: which of three it is for says its echo.
+#[test]
+fn repetitions_of_a_syn_that_was_not_lost_cost_no_window() {
+    let repeated = |endpoint: &mut Endpoint, first: Segment| {
+        let mut all = vec![first];
+        while all.len() < 3 {
+            let timer = endpoint.next_timer().expect("a timer");
+            endpoint.on_timer(timer);
+            all.extend(sent(endpoint, timer));
+        }
+        all
+    };
+    let first_window = |endpoint: &mut Endpoint| {
+        endpoint.write(1_000_000);
+        sent(endpoint, ms(5_000)).iter().filter(|segment| segment.len > 0).count()
+    };
+    for (timestamps, echoed, segments) in [(true, 0, 10), (true, 1, 1), (true, 2, 1), (false, 0, 1)]
+    {
+        let config = Config { timestamps, ..Config::default() };
+        let (mut active, first) = client(&config);
+        let syns = repeated(&mut active, first);
+        let (mut passive, _) = server(&config, &syns[0]);
+        let answer = Segment { ts_echo: syns[echoed].ts_val, ..server(&config, &syns[0]).1 };
+        active.on_segment(&answer, ms(5_000));
+        assert_eq!(first_window(&mut active), segments, "{timestamps} {echoed}");
+
+        let answers = repeated(&mut passive, answer);
+        let ts_echo = answers[echoed].ts_val;
+        let ack = Segment { timestamps, ts_echo, ..Segment::new(TcpFlags::ACK, 1, 1) };
+        passive.on_segment(&Segment { window: 1 << 20, ..ack }, ms(5_000));
+        assert_eq!(first_window(&mut passive), segments, "{timestamps} {echoed}");
+    }
+}
+
 /// RFC 3168, section 6.1.4: a bare ACK is not ECN-capable; with DCTCP, Linux sends it so.
 #[test]
 fn bare_acks_are_ecn_capable_with_dctcp_alone() {

@@ -26,6 +26,7 @@ use crate::clock::{Now, Ticks};
 use crate::config::Config;
 use crate::congestion::{self, Controller, Phase, Window};
 use crate::path::{Experience, Path};
+use crate::segment::Segment;
 use pacing::Pacer;
 use rack::Rack;
 use rate_sample::Sampler;
@@ -258,11 +259,17 @@ impl Sender {
         }
     }
 
-    /// The handshake is over: `mss` is the payload of a full segment from here on.
-    pub(crate) fn start(&mut self, mss: u32, now: &Now) {
+    /// True if `segment` answers our first SYN: repetitions of it were needless (RFC 3522).
+    pub(crate) fn answers_first_syn(&self, segment: &Segment) -> bool {
+        segment.timestamps && segment.ts_echo == self.recovery.resend_stamp
+    }
+
+    /// The handshake is over: `mss` is the payload of a full segment from here on. A SYN that was
+    /// lost more than once leaves a window of one segment (RFC 5681, section 3.1).
+    pub(crate) fn start(&mut self, mss: u32, lost_no_syn: bool, now: &Now) {
         self.window.mss = mss;
-        let resent_syn = self.counters.resends > 1;
-        self.window.cwnd = if resent_syn { 1 } else { self.window.initial };
+        let lost_syns = self.counters.resends > 1 && !lost_no_syn;
+        self.window.cwnd = if lost_syns { 1 } else { self.window.initial };
         self.used_since_ms = now.ms;
         self.recovery.resend_stamp = 0;
         self.window.srtt8_us = self.rtt.srtt8_us;
@@ -373,7 +380,7 @@ mod tests {
             sender.recall(&Path { ssthresh, reordering, srtt8_us: 8 * rtt_us });
             sender.rtt.update(50_000, 0, 1);
             sender.timers.rto_ticks = 77;
-            sender.start(1_448, &Now::new(Time(9_000_000)));
+            sender.start(1_448, false, &Now::new(Time(9_000_000)));
             assert_eq!((sender.window.srtt8_us, sender.used_since_ms), (8 * 50_000, 9));
             (sender.window.ssthresh, sender.recovery.reordering, sender.timers.rto_ticks)
         };
@@ -386,11 +393,13 @@ mod tests {
     /// RFC 5681, section 3.1: a SYN that was lost leaves a window of one.
     #[test]
     fn a_lost_syn_costs_the_initial_window() {
-        for (resends, cwnd) in [(0, 10), (1, 10), (2, 1)] {
+        for (resends, needless, cwnd) in
+            [(0, false, 10), (1, false, 10), (2, false, 1), (2, true, 10)]
+        {
             let mut sender = Sender::new(&Config::default());
             sender.counters.resends = resends;
-            sender.start(1_448, &Now::default());
-            assert_eq!(sender.window.cwnd, cwnd, "{resends}");
+            sender.start(1_448, needless, &Now::default());
+            assert_eq!(sender.window.cwnd, cwnd, "{resends} {needless}");
         }
     }
 

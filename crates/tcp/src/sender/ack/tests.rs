@@ -321,7 +321,7 @@ fn bbr_begins_with_the_handshakes_rtt_and_mss() {
     let now = Now::new(Time(351_000_000));
     assert!(sender.on_ack(&answer, &now));
     assert_eq!(sender.window.pacing_rate, crate::congestion::UNPACED);
-    sender.start(1_448, &now);
+    sender.start(1_448, false, &now);
     sender.write(100_000);
     assert!(sender.poll(true, &now).is_some());
     assert_eq!(sender.window.pacing_rate, 118_147);

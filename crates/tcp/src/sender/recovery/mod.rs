@@ -25,7 +25,8 @@ pub(super) struct Recovery {
     pub undo_resends: i32,
     /// Segments that D-SACKs ever reported.
     pub reported: u32,
-    /// Timestamp of the first retransmission of the episode; zero if none.
+    /// Timestamp of the first retransmission of the episode, of the first SYN before all; zero if
+    /// none.
     pub resend_stamp: u32,
     /// Threshold before the reduction; zero if it must not be taken back.
     pub prior_ssthresh: u32,

@@ -105,6 +105,8 @@ impl Sender {
                     ..Record::default()
                 };
                 self.board.push(record);
+                // Also if it is repeated: an answer to this one shows that it was not lost.
+                self.recovery.resend_stamp = now.timestamp();
                 self.window.nxt = 1;
                 self.window.packets_out = 1;
                 self.rearm_rto(now);
