@@ -340,6 +340,7 @@ fn only_new_data_is_ecn_capable() {
     client.close();
     let fin = sent(&mut client, ms(40));
     assert!(fin[0].flags.has(TcpFlags::FIN) && fin[0].len == 0 && fin[0].ecn == Ecn::NotEct);
+    assert!(!fin[0].flags.has(TcpFlags::PSH) && client.stats().data_segments_sent == 0);
 }
 
 /// RFC 9293, section 3.10.7.4: what lies outside the window is answered, and is no data; nor is

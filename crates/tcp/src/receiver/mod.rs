@@ -335,6 +335,19 @@ mod tests {
         assert!(!prompt(&mut receiver));
     }
 
+    /// Without timestamps only a window of data tells a round trip; a FIN is no data.
+    #[test]
+    fn a_window_of_data_is_timed() {
+        let timed = |segment: Segment| {
+            let mut receiver = receiver(&Config::default());
+            receiver.on_data(&segment, segment.len, &Round::default(), &Now::new(Time(5_000_000)));
+            receiver.window.timed_us
+        };
+        let plain = Segment { timestamps: false, ..data(1_001, 1_000) };
+        assert_eq!(timed(plain), 5_000);
+        assert_eq!(timed(Segment { flags: TcpFlags(TcpFlags::FIN.0), len: 0, ..plain }), 0);
+    }
+
     /// RFC 7323, section 4.3: the stamp of the segment that holds the last number acknowledged.
     #[test]
     fn the_stamp_to_echo_is_of_what_was_expected() {

@@ -79,7 +79,7 @@ pub(crate) struct ReceiveWindow {
     last_echo: u32,
     /// Where the window ends whose coming is timed, wrapping, and when it began; zero before data.
     timed_end: u32,
-    timed_us: u32,
+    pub(super) timed_us: u32,
 }
 
 impl ReceiveWindow {

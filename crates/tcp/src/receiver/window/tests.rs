@@ -45,9 +45,11 @@ fn the_first_offer_is_linuxs() {
         assert_eq!(window.peer_mss, taken);
     }
     // Nor is it more than half of what is offered.
-    let mut narrow = ReceiveWindow::new(&Config { mtu: 300, rcvbuf: 1_100, ..config });
-    narrow.start(1_460, 0, false);
-    assert_eq!((narrow.offered, narrow.peer_mss), (520, 260));
+    for (rcvbuf, expected) in [(1_100, (520, 260)), (500, (260, 130))] {
+        let mut narrow = ReceiveWindow::new(&Config { mtu: 300, rcvbuf, ..config });
+        narrow.start(1_460, 0, false);
+        assert_eq!((narrow.offered, narrow.peer_mss), expected, "{rcvbuf}");
+    }
     // A segment is kept back, but not of the last two.
     let clamp = |rcvbuf| window(&Config { rcvbuf, ..config }).clamp;
     assert_eq!((clamp(131_072), clamp(100_000), clamp(7_000)), (64_088, 48_552, 2_896));
