@@ -55,6 +55,18 @@ fn the_first_offer_is_linuxs() {
     assert_eq!((clamp(131_072), clamp(100_000), clamp(7_000)), (64_088, 48_552, 2_896));
 }
 
+/// Linux's `__tcp_select_window`: below half of the room what is offered is rounded down.
+#[test]
+fn half_of_the_room_is_not_little() {
+    let room = |held| {
+        let mut window = window(&Config { rcvbuf: 6_000, ..Config::default() });
+        window.scale_by(7);
+        window.held_memory = held;
+        window.room(0)
+    };
+    assert_eq!((room(3_104), room(3_106)), (1_536, 0));
+}
+
 /// Lower ones at once, higher ones by an eighth; of full segments, once for each echoed stamp.
 #[test]
 fn the_receivers_rtt_falls_at_once_and_rises_slowly() {
