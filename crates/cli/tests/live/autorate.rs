@@ -24,7 +24,7 @@ fn line(live: &Live, download: u32) -> Process {
 
 fn report(live: &Live) -> Report {
     let directory = live.home.testbed.directory().unwrap();
-    let mut client = Client::connect(directory, "wan").unwrap();
+    let mut client = Client::await_another(directory, "wan", |_| true).unwrap();
     client.ask(&Request::Show {}).unwrap().autorate.expect("autorate")
 }
 
@@ -33,15 +33,23 @@ fn rate(live: &Live) -> f64 {
     report(live).directions[0].rate_bps as f64 / 1e6
 }
 
-/// Processor time of a process and all its threads, in seconds.
+/// Number `field` of a process's `stat`, counted from its state on.
+fn stat(process: u32, field: usize) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/task/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(field)?.parse().ok()
+}
+
+/// Children of a process. Not every kernel lists them.
+fn children(process: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").expect("/proc");
+    let all = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    all.filter(|pid| stat(*pid, 1) == Some(f64::from(process))).collect()
+}
+
+/// Processor time of the first threads of a process's children, in seconds.
 fn cpu(process: u32) -> f64 {
-    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
-    let of = |pid: &str| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat")).ok()?;
-        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-        Some((fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?) / 100.0)
-    };
-    children.unwrap_or_default().split_whitespace().filter_map(of).sum()
+    let of = |pid| Some((stat(pid, 11)? + stat(pid, 12)?) / 100.0);
+    children(process).into_iter().filter_map(of).sum()
 }
 
 #[test]
@@ -137,11 +145,11 @@ fn rates_in_the_kernel_follow_a_line_that_halves() {
     wire.stop();
 }
 
-/// The daemon and the guard of `up`.
+/// The daemon and the guard of `up`, in the order of their start.
 fn family(up: &Process) -> Vec<u32> {
-    let process = up.id();
-    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
-    children.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    let mut all = children(up.id());
+    all.sort_unstable();
+    all
 }
 
 /// Name of a process.
