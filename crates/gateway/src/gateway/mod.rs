@@ -302,7 +302,8 @@ impl Gateway {
         let plans = self.plans(&self.settings)?;
         self.tiers = self.tiers_for(&self.settings.rules)?;
         self.watch(&self.settings.rules.clone())?;
-        for direction in Direction::BOTH {
+        // Lanes are told of in this order.
+        for direction in [Direction::Download, Direction::Upload] {
             let Some(config) = self.settings.direction(direction) else { continue };
             let length = self.settings.tuning.queue_length(config);
             let qdiscs = self.build_all(direction, config)?;
