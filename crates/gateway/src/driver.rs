@@ -157,6 +157,11 @@ impl Driver {
         self.told.news(format!("autorate of {}: {error}", self.interface))
     }
 
+    /// Errors of before are news again: the line was made anew.
+    pub(crate) fn forget_errors(&mut self) {
+        self.told.forget();
+    }
+
     /// # Errors
     /// The line does not tell what passes, or a rate could not be set.
     fn turn(&mut self, line: &mut impl Line, now: Time) -> Result<(), Error> {

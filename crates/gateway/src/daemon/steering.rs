@@ -104,8 +104,7 @@ impl Daemon {
         let Some(autorate) = settings.autorate.clone() else { return Ok(()) };
         let probes = self.probes(&settings).ok_or(Error::NoProbes(interface.clone()))?;
         let warn = |way| misgiving(&interface, way, settings.direction(way)?);
-        let both = Direction::BOTH;
-        let warnings: Vec<String> = both.into_iter().filter_map(warn).collect();
+        let warnings: Vec<String> = Direction::BOTH.into_iter().filter_map(warn).collect();
         let line = Steered::up(settings, held)?;
         self.tether.tell(&Event::Slot(slot, interface.clone(), control_dir.clone()));
         self.tether.tell(&Event::Steers);
@@ -144,6 +143,7 @@ impl Daemon {
                 Ok(false) => {}
                 Ok(true) => {
                     told.forget();
+                    driver.forget_errors();
                     let text = format!("{interface}: the kernel shapes it again");
                     notices.push(Notice::Warning(text));
                 }

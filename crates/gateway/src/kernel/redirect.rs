@@ -8,6 +8,7 @@ use super::qdiscs::{fixed_part, Place, Qdiscs, Settings, Verb};
 use crate::error::Error;
 use crate::links;
 use crate::netlink::{text, Refusal, Writer};
+use crate::sys::{self, Query};
 
 /// Parent of filters of arriving packets, of an `ingress` as of a `clsact` qdisc.
 const ARRIVALS: u32 = 0xffff_fff2;
@@ -44,6 +45,14 @@ pub(super) fn make_device(kernel: &Qdiscs, name: &str) -> Result<(), Error> {
 pub(super) fn remove_device(kernel: &Qdiscs, index: u32) -> Result<(), Error> {
     let removed = kernel.ask(&links::removal(index));
     removed.map_err(|refusal| Error::system("removing the ifb device", refusal.error))
+}
+
+/// The same by its name; one that is gone needs nothing.
+pub(super) fn remove_named(kernel: &Qdiscs, name: &str) -> Result<(), Error> {
+    match sys::interface(name, Query::Index) {
+        Ok(index) => remove_device(kernel, index),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Sends what arrives by `interface`, which has the number `from`, through device number `to`.

@@ -269,12 +269,7 @@ pub fn remove_orphans() -> Result<Vec<String>, Error> {
 
 fn remove_orphans_of(kernel: &Qdiscs) -> Result<Vec<String>, Error> {
     let orphans = orphans_of(kernel)?;
-    for name in &orphans {
-        // Whoever was faster has removed it.
-        if let Ok(device) = sys::interface(name, Query::Index) {
-            redirect::remove_device(kernel, device)?;
-        }
-    }
+    orphans.iter().try_for_each(|name| redirect::remove_named(kernel, name))?;
     Ok(orphans)
 }
 

@@ -261,10 +261,7 @@ impl Steered {
 
     /// Removes the device of an interface that is no more.
     fn remove_leftover(&self) {
-        let name = redirect::device_name(self.number);
-        if let Ok(device) = sys::interface(&name, Query::Index) {
-            let _ = redirect::remove_device(&self.kernel, device);
-        }
+        let _ = redirect::remove_named(&self.kernel, &redirect::device_name(self.number));
     }
 
     /// Gives the interface back.
