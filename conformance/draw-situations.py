@@ -2,16 +2,19 @@
 """Draws situations that nobody chose, for record-linux.py: one or many transfers, up, down or both,
 of each congestion control, alone or mixed, through each discipline.
 
-    conformance/draw-situations.py SEED COUNT [home|wide] > SITUATIONS.json
+    conformance/draw-situations.py SEED COUNT [home|wide|given] > SITUATIONS.json
     conformance/record-linux.py KERNEL SITUATIONS.json OUT
     simnel conformance linux OUT
 
 With `home`, what else there is on a line at home: short transfers that come and go, slow uplinks,
 packets that are small, readers that are slow, a control each way. With `wide`, rates from 0.25 to 1000
 Mbit/s, round trips from 2 to 600 ms, up to 200 flows, FIFOs of 5 to 5000 packets, losses, datagrams at
-half to one and a half of the rate, small receive buffers, cake's ingress modes, tbf before others.
+half to one and a half of the rate, small receive buffers, cake's ingress modes, tbf before others. With
+`given`, the experiments of situations.json in turn, with other parameters: one flow, a test of eight
+marked ones, uploads beside a download, hosts, a stream, ACK filters, loss, starts, small queues.
 """
 
+import itertools
 import json
 import random
 import sys
@@ -157,6 +160,76 @@ def draw_wide(rng):
     return {"description": f"drawn: {up:g}/{down:g} Mbit up/down, {kind}", **lines, **common}
 
 
+def lossy(rng):
+    share = rng.choice([0.02, 0.05, 0.2, 0.5, 1, 3])
+    return {"tc": [f"tc -n R qdisc add dev r1 root netem loss {share}% limit 100000"],
+            "host": "rate 100mbit", "flows": [{"cc": rng.choice(["cubic", "reno", "bbr"])}]}
+
+
+def red(rate):
+    return ("red limit 400000 min 30000 max 90000 avpkt 1000 burst 55 "
+            f"bandwidth {rate:g}mbit probability 0.1")
+
+
+def classes(ways):
+    return [{"dir": way, "mark": mark} for way in ways for mark in ("BE", "CS1", "CS5", "EF")]
+
+
+def draw_given(rng, number):
+    up = rng.choice([1, 2, 3, 4, 5, 6, 8, 12, 15])
+    down = rng.choice([up, up, 8, 12, 16, 25])
+    control = rng.choice(["cubic", "reno", "bbr"])
+    probes = [{"t": "probe", "mark": mark} for mark in ("BE", "CS1", "EF")]
+    ecn = rng.choice([0, 1])
+    says = " ecn" if ecn else ""
+    plain = ["pfifo limit 40", "pfifo limit 120", "pfifo limit 500", f"codel{says}", "fq_codel",
+             f"pie{says}", f"fq_pie{says}", "sfb limit 1000", "sfq limit 1000 perturb 10",
+             red(up) + says]
+    fair = ["fq_codel", f"fq_pie{says}", "sfq perturb 10", "cake besteffort", "cake diffserv3",
+            "cake diffserv4", "cake diffserv8", "cake precedence"]
+    kind = rng.choice(plain + fair[3:])
+    small = [f"pfifo limit {rng.choice([3, 6, 10, 16])}", f"fq_codel limit {rng.choice([10, 30])}",
+             f"pie limit {rng.choice([20, 50])}", f"fq_pie limit {rng.choice([20, 50])}",
+             f"sfq limit {rng.choice([10, 30])}", f"codel limit {rng.choice([10, 30])}",
+             f"cake besteffort memlimit {rng.choice([32, 64])}k",
+             f"bfifo limit {rng.choice([9, 20])}k"]
+    inbound = ["besteffort ingress", "diffserv4 ingress", "besteffort autorate-ingress",
+               "diffserv3 ingress dual-dsthost ack-filter", "besteffort ingress nat wash"]
+    hosts = [{"srcip": f"10.0.1.{a}", "dstip": f"10.0.2.{b}", "n": n}
+             for a, b, n in ((1, 1, 1), (1, 2, rng.choice([1, 3])), (2, 3, rng.choice([1, 2, 6])))]
+    experiments = [
+        lambda: {"qdisc": kind, "flows": [{"cc": control}] + probes[:1]},
+        lambda: {"qdisc": rng.choice(fair + plain[3:6]), "flows": classes(["up", "down"]) + probes},
+        lambda: {"qdisc": kind, "flows": [{"cc": control, "n": rng.choice([2, 4, 8])}] + probes[:1]},
+        lambda: {"qdisc": kind, "ecn": ecn,
+                 "flows": [{"n": rng.choice([10, 25, 40])}, {"dir": "down"}] + probes[:1]},
+        lambda: {"qdisc": rng.choice(["cake besteffort " + mode for mode in (
+                     "triple-isolate", "dual-srchost", "dual-dsthost", "hosts", "srchost", "flows")]),
+                 "flows": hosts + probes[:1]},
+        lambda: {"qdisc": rng.choice(fair), "flows": [
+                    {"t": "cbr", "mark": rng.choice(["EF", "CS5", "BE"]), "size": 1250,
+                     "rate": int(up * rng.choice([1e5, 2e5, 6e5, 12e5]))},
+                    {"n": rng.choice([4, 12, 32])}, probes[0], probes[2]]},
+        lambda: {"qdisc": "cake besteffort " + rng.choice(["ack-filter", "ack-filter-aggressive"]),
+                 "up": "1mbit", "down": f"{rng.choice([15, 25])}mbit",
+                 "flows": [{"n": rng.choice([0, 1, 4])}, {"dir": "down", "n": rng.choice([1, 4])}]
+                 + probes[:1]},
+        lambda: lossy(rng),
+        lambda: {"qdisc": "pfifo limit " + rng.choice(["25", "60", "250", "1000"]), "warm_s": 0,
+                 "duration_s": 8, "up": f"{rng.choice([10, 30, 60])}mbit",
+                 "flows": [{"cc": control}]},
+        lambda: {"qdisc": rng.choice(small), "flows": [{"cc": control, "n": rng.choice([1, 3])},
+                                                       {"dir": "down"}] + probes[:1]},
+        lambda: {"qdisc": "cake " + rng.choice(inbound),
+                 "flows": [{"cc": control, "dir": "down", "n": rng.choice([1, 4])}, {}] + probes[:1]},
+        lambda: {"qdisc": kind, "rmem": rng.choice([65_536, 131_072, 400_000]),
+                 "flows": [{"cc": control}, {"cc": control, "dir": "down"}] + probes[:1]},
+    ]
+    return {"up": f"{up}mbit", "down": f"{down}mbit", "ecn": ecn,
+            "base_rtt_ms": rng.choice([12, 24, 36, 60, 80, 130, 180]), "duration_s": 40,
+            "warm_s": 10, "seeds": [1, 2, 3], **experiments[number % len(experiments)]()}
+
+
 def token_bucket(port, rate, leaf):
     add = f"tc -n R qdisc add dev {port}"
     yield f"{add} root handle 1: tbf rate {rate} burst 5k latency 300ms"
@@ -166,13 +239,16 @@ def token_bucket(port, rate, leaf):
 
 def main():
     words = sys.argv[1:]
-    if not all(word.isdigit() for word in words[:2]) or words[2:] not in ([], ["home"], ["wide"]) \
+    if not all(word.isdigit() for word in words[:2]) or words[2:] not in ([], ["home"], ["wide"], ["given"]) \
             or len(words) < 2:
         sys.exit(__doc__)
     seed, count, *kind = words
     rng = random.Random(int(seed))
     kinds = {"home": ("L", draw_home), "wide": ("W", draw_wide)}
     letter, drawn = kinds.get("".join(kind), ("R", draw))
+    if kind == ["given"]:
+        letter, numbers = "V", itertools.count()
+        drawn = lambda rng: draw_given(rng, next(numbers))
     json.dump({f"{letter}{seed}_{n:02}": drawn(rng) for n in range(int(count))}, sys.stdout, indent=1)
     print()
 

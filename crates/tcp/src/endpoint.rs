@@ -429,6 +429,7 @@ impl Endpoint {
     #[inline]
     fn blank(&self, flags: TcpFlags, now: &Now) -> Segment {
         let mut segment = Segment::new(flags, 0, 0);
+        segment.window_scale = self.negotiated.scale;
         segment.timestamps = self.negotiated.timestamps;
         if segment.timestamps {
             segment.ts_val = now.timestamp();
@@ -488,7 +489,6 @@ impl Endpoint {
         let mut segment = self.blank(TcpFlags::SYN, now);
         segment.mss = self.negotiated.mss;
         segment.sack_permitted = self.negotiated.sack;
-        segment.window_scale = self.negotiated.scale;
         // RFC 7323, section 2.2: a window beside SYN is not scaled, and no multiple of the unit.
         segment.window = self.receiver.window.offered;
         if answer {

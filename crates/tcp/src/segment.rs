@@ -83,7 +83,8 @@ pub struct Segment {
     pub timestamps: bool,
     /// With SYN: the SACK-permitted option is there.
     pub sack_permitted: bool,
-    /// With SYN: window scale offered plus one; zero means that there is no such option.
+    /// The sender's window scale plus one, offered by its SYN and agreed upon in what comes after;
+    /// zero: no scaling.
     pub window_scale: u8,
 }
 
@@ -194,8 +195,9 @@ impl Segment {
         header[8..12].copy_from_slice(&self.wire_ack(isns.1).to_be_bytes());
         header[12] = (length as u8 / 4) << 4;
         header[13] = self.flags.0;
-        // Without SYN the field is scaled; 7 is the scale of a 6 MiB buffer, Linux's default.
-        let shift = if self.flags.has(TcpFlags::SYN) { 0 } else { WIRE_WINDOW_SHIFT };
+        // A SYN's window is not scaled (RFC 7323, section 2.2).
+        let scale = if self.flags.has(TcpFlags::SYN) { 0 } else { self.window_scale };
+        let shift = scale.saturating_sub(1);
         let window = (self.window >> shift).min(u32::from(u16::MAX)) as u16;
         header[14..16].copy_from_slice(&window.to_be_bytes());
         header[16..20].fill(0);
@@ -238,8 +240,6 @@ impl Segment {
 
 /// The no-operation option, which pads.
 const NOP: u8 = 1;
-/// Window scale by which [`Segment::write_header`] shifts.
-pub const WIRE_WINDOW_SHIFT: u32 = 7;
 
 /// The number near `reference` whose low 32 bits are `low`.
 #[inline]
@@ -330,6 +330,8 @@ mod tests {
         assert_eq!(bytes(&syn).2, [2, 4, 5, 180]);
 
         let mut ack = Segment { window: 70_000, ..Segment::new(TcpFlags::ACK, 1, 1) };
+        assert_eq!(bytes(&ack), (16, vec![255, 255], vec![]));
+        ack.window_scale = 8;
         assert_eq!(bytes(&ack), (16, vec![2, 34], vec![]));
         ack.sack = [(1, 2), (3, 4), (5, 6)];
         for count in 1..=3 {

@@ -93,6 +93,27 @@ fn the_first_windows_are_linuxs() {
     assert_eq!(of(&large), [65_535, 65_535, 65_536, 65_536]);
 }
 
+/// RFC 7323, section 2.3: a capture tells windows by the scale that its SYNs agree upon.
+#[test]
+fn headers_tell_windows_as_the_connection_scales_them() {
+    let all = Config::default();
+    let unscaled = Config { window_scaling: false, ..all };
+    let large = Config { rcvbuf_max: 64 << 20, ..all };
+    for (mine, theirs, shift) in
+        [(all, all, 7), (large, all, 11), (unscaled, all, 0), (all, unscaled, 0)]
+    {
+        let (mut client, mut server) = connected(&mine, &theirs);
+        client.write(100);
+        for segment in sent(&mut client, ms(30)) {
+            let mut header = [0; 60];
+            segment.write_header((1, 2), (0, 0), &mut header);
+            let told = u32::from(u16::from_be_bytes([header[14], header[15]]));
+            assert_eq!(told << shift, segment.window, "{shift}");
+            server.on_segment(&segment, ms(40));
+        }
+    }
+}
+
 fn client_shift(config: &Config) -> u8 {
     client(config).1.window_scale - 1
 }

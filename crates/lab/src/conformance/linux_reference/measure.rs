@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use simnel_core::qdisc::DropReason;
+use simnel_core::Span;
 use simnel_sim::{Distribution, Outcome, Results};
 
 use super::format::{Flow, Recording, Run};
@@ -146,7 +147,9 @@ pub(super) fn measure(name: &str, recording: &Recording, seeds: u64) -> Vec<Line
             // The first starts its flows exactly when Linux did, the others a little later.
             let setup = if number == 1 { situation.setup.clone() } else { situation.staggered() };
             match simnel_sim::Run::new(&setup, run.seed.wrapping_mul(1_000) + number) {
-                Ok(simulation) => our_figures(run, &simulation.finish(), &mut ours),
+                Ok(simulation) => {
+                    our_figures(run, &simulation.finish(), situation.behind, &mut ours);
+                }
                 Err(problem) => failure = Some(problem.to_string()),
             }
         }
@@ -263,7 +266,8 @@ fn linux_figures(recording: &Recording, run: &Run, figures: &mut Figures) {
     }
 }
 
-fn our_figures(run: &Run, results: &Results, figures: &mut Figures) {
+fn our_figures(run: &Run, results: &Results, behind: [Span; 2], figures: &mut Figures) {
+    let behind = behind.map(|delay| delay.0 as f64 / 1e6);
     let seconds = (results.window.1.since(results.window.0).0 as f64 / 1e9).max(1e-9);
     let mbps = |bytes: u64| bytes as f64 * 8e-6 / seconds;
     let mut transfers = Transfers::default();
@@ -279,7 +283,8 @@ fn our_figures(run: &Run, results: &Results, figures: &mut Figures) {
                 let received = mbps(ours.goodput_bytes());
                 add(figures, format!("goodput cbr {mark}"), received, Tolerance::Goodput);
                 if let Some(mean) = added_delay.mean() {
-                    let added = mean.0 as f64 / 1e6;
+                    let way = usize::from(flow.dir.as_deref() == Some("down"));
+                    let added = mean.0 as f64 / 1e6 + behind[way];
                     add(figures, format!("latency cbr {mark}"), added, Tolerance::Latency);
                 }
             }
@@ -293,7 +298,7 @@ fn our_figures(run: &Run, results: &Results, figures: &mut Figures) {
     for (mark, added) in probes {
         // A run in which no probe was answered has no latency.
         let Some(mean) = added.mean() else { continue };
-        let mean = mean.0 as f64 / 1e6;
+        let mean = mean.0 as f64 / 1e6 + behind[0] + behind[1];
         add(figures, format!("latency probe {mark}"), mean, Tolerance::Latency);
     }
     for (n, direction) in ["up", "down"].into_iter().enumerate() {
@@ -321,6 +326,29 @@ mod tests {
         );
         assert!(Tolerance::Count.accepts(0.0, 0.4) && !Tolerance::Count.accepts(0.0, 1.0));
         assert!(Tolerance::Count.accepts(100.0, 76.0) && !Tolerance::Count.accepts(100.0, 74.0));
+    }
+
+    /// Delays are told beyond those of the end hosts: what a port of the router adds counts.
+    #[test]
+    fn what_the_router_delays_is_added() {
+        let recording: Recording = serde_json::from_value(serde_json::json!({
+            "base_rtt_ms": 40, "duration_s": 2,
+            "tc": ["tc qdisc add dev r1 root netem delay 30ms",
+                   "tc qdisc add dev r0 root netem delay 5ms"],
+            "runs": [{"window_s": [0, 2],
+                "probe_rtt_ms": {"BE": {"mean": 75}},
+                "flows": [
+                    {"t": "probe"},
+                    {"t": "cbr", "dir": "down", "rate": 8e4, "size": 100,
+                     "owd_ms": {"mean": 25}, "rx_mbps": 0.08}]}],
+        }))
+        .expect("a recording");
+        let lines = measure("netem", &recording, 2);
+        for (metric, added) in [("latency probe BE", 35.0), ("latency cbr BE", 5.0)] {
+            let line = lines.iter().find(|line| line.metric == metric).expect("a figure");
+            let ours = line.ours.expect("ours");
+            assert!((ours - added).abs() < 0.1 && line.within, "{line:?}");
+        }
     }
 
     #[test]

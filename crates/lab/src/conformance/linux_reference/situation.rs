@@ -31,6 +31,9 @@ const PORTS: [&str; 2] = ["r1", "r0"];
 pub struct Situation {
     /// Set-up of the simulation; traffic number n is the recording's flow number n.
     pub setup: Setup,
+    /// Delays of the router's ports, up and down. Linux's delays are told beyond those of the end
+    /// hosts, the simulator's beyond all propagation.
+    pub(super) behind: [Span; 2],
 }
 
 impl Situation {
@@ -38,7 +41,8 @@ impl Situation {
     pub fn new(recording: &Recording, run: &Run) -> Result<Situation, String> {
         let [up, down] = PORTS.map(|device| port(&recording.tc, device));
         let (up, down) = (up?, down?);
-        let access = HostAccess::read(recording, [up.delay, down.delay]);
+        let behind = [up.delay, down.delay];
+        let access = HostAccess::read(recording, behind);
         let mut hosts = Vec::new();
         let mut traffic = Vec::new();
         for (number, flow) in run.flows.iter().enumerate() {
@@ -54,7 +58,7 @@ impl Situation {
             recording: Series::default(),
         };
         setup.check().map_err(|error| error.to_string())?;
-        Ok(Situation { setup })
+        Ok(Situation { setup, behind })
     }
 
     /// The same with flows that start up to `STAGGER` later, at times that the seed draws: what

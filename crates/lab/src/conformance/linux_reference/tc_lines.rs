@@ -1,10 +1,10 @@
 //! `tc` commands of a port to a line: rate, shaper, loss, and the discipline that does the work.
 //!
 //! Forms that the recordings use: a discipline at the root; htb with one class and a discipline
-//! under it; tbf likewise, or with its own FIFO; netem for loss and delay. htb becomes the line's
-//! token bucket, netem its loss, everything else is handed to the core's own `tc` parser as it
-//! stands. So is tbf, since it takes a packet from what is below before it may leave: there a
-//! packet more, or less, waits under the eyes of an AQM.
+//! under it; tbf likewise, or with its own FIFO; netem for loss, delay and rate. htb becomes the
+//! line's token bucket, netem its loss and, with a rate, a wire behind a FIFO; everything else is
+//! handed to the core's own `tc` parser as it stands. So is tbf, since it takes a packet from what
+//! is below before it may leave: there a packet more, or less, waits under the eyes of an AQM.
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Arithmetic;
@@ -17,6 +17,8 @@ use simnel_sim::setup::{LineSetup, Loss, Shaper};
 const DEFAULT_BUCKET: u32 = 1600;
 /// Jiffies a second of the kernels that were recorded (linux-reference/README).
 const HZ: u32 = 1_000;
+/// netem's packets if nothing is said.
+const NETEM_LIMIT: u32 = 1000;
 /// Child of a class that has been given nothing: a FIFO of the device's length.
 const DEFAULT_LEAF: &str = "pfifo limit 1000";
 
@@ -32,7 +34,7 @@ pub(super) struct Port {
 pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
     let mut rate = None;
     let mut bucket = DEFAULT_BUCKET;
-    let (mut loss, mut delay) = (Loss::None, Span::ZERO);
+    let mut emulator = None;
     let (mut leaf, mut shaper): (Option<String>, Option<String>) = (None, None);
     for line in lines {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -48,29 +50,18 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
             }
             "htb" => {}
             "tbf" => shaper = Some(rest.join(" ")),
-            "netem" => {
-                let mut words = options.iter();
-                while let Some(word) = words.next() {
-                    let mut value = || words.next().copied().unwrap_or_default();
-                    match *word {
-                        "loss" => {
-                            let first = value();
-                            loss = share_lost(if first == "random" { value() } else { first })?;
-                        }
-                        "delay" => {
-                            let word = value();
-                            delay =
-                                units::time(word).map_err(|_| format!("`{word}` is no time"))?;
-                        }
-                        "rate" => rate = Some(read_rate(value())?),
-                        // All that is under way fits, in the recordings.
-                        "limit" => drop(value()),
-                        other => return Err(format!("netem's `{other}` is not simulated")),
-                    }
-                }
-            }
+            "netem" => emulator = Some(Emulator::read(options)?),
             _ => leaf = Some(rest.join(" ")),
         }
+    }
+    let mut shape = Shaper::Bucket(bucket);
+    let emulator = emulator.unwrap_or_default();
+    if let Some(serialized) = emulator.rate {
+        // The packet that is being sent counts there, and not here.
+        let waiting = emulator.limit.checked_sub(1).filter(|waiting| *waiting > 0);
+        let waiting = waiting.ok_or("a netem of one packet is not simulated")?;
+        (rate, shape) = (Some(serialized), Shaper::Wire);
+        leaf = Some(format!("pfifo limit {waiting}"));
     }
     let words = match (shaper, leaf) {
         (Some(shaper), Some(leaf)) => format!("{shaper} {leaf}"),
@@ -81,8 +72,8 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
     let config: Config = qdisc::parse(&words).map_err(|error| format!("`{words}`: {error}"))?;
     let rate = rate.filter(|_| config.rate().is_none());
     let mut setup = LineSetup::wire(config, rate);
-    setup.shaper = Shaper::Bucket(bucket);
-    setup.loss = loss;
+    setup.shaper = shape;
+    setup.loss = emulator.loss;
     // What is compared is Linux's discipline with ours as Linux computes it: its Newton steps for
     // roots, its rounding, its clock ticks.
     setup.device = Device {
@@ -90,7 +81,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
         tick: Tick::Jiffies { hz: HZ, wheel: true },
         ..Device::default()
     };
-    Ok(Port { line: setup, delay })
+    Ok(Port { line: setup, delay: emulator.delay })
 }
 
 /// Leaves out where the discipline stands: `root`, `parent X`, `handle X`, `classid X`.
@@ -101,6 +92,51 @@ fn skip_place<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
             ["parent" | "handle" | "classid", _, rest @ ..] => rest,
             _ => return words,
         };
+    }
+}
+
+/// A netem: its effects, and its room.
+struct Emulator {
+    loss: Loss,
+    delay: Span,
+    rate: Option<Rate>,
+    limit: u32,
+}
+
+impl Default for Emulator {
+    fn default() -> Emulator {
+        Emulator { loss: Loss::None, delay: Span::ZERO, rate: None, limit: NETEM_LIMIT }
+    }
+}
+
+impl Emulator {
+    /// Its words.
+    fn read(options: &[&str]) -> Result<Emulator, String> {
+        let mut netem = Emulator::default();
+        let mut words = options.iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().copied().unwrap_or_default();
+            match *word {
+                "loss" => {
+                    let first = value();
+                    netem.loss = share_lost(if first == "random" { value() } else { first })?;
+                }
+                "delay" => {
+                    let word = value();
+                    netem.delay = units::time(word).map_err(|_| format!("`{word}` is no time"))?;
+                }
+                "rate" => netem.rate = Some(read_rate(value())?),
+                "limit" => {
+                    let word = value();
+                    netem.limit = word.parse().map_err(|_| format!("`{word}` is no limit"))?;
+                }
+                other => return Err(format!("netem's `{other}` is not simulated")),
+            }
+        }
+        if netem.delay > Span::ZERO && netem.limit < NETEM_LIMIT {
+            return Err("a netem that delays within a small `limit` is not simulated".into());
+        }
+        Ok(netem)
     }
 }
 
@@ -193,12 +229,35 @@ mod tests {
     fn netem_loses_and_delays_and_nothing_else() {
         let of =
             |words: &str| port(&lines(&[&format!("tc qdisc add dev r1 root netem {words}")]), "r1");
-        let both = of("delay 20ms loss random 50% limit 10").expect("a port");
+        let both = of("delay 20ms loss random 50%").expect("a port");
         assert_eq!((both.delay, both.line.loss), (Span::from_millis(20), Loss::Random(1 << 31)));
-        assert_eq!(of("rate 8mbit").expect("a port").line.rate, Some(Rate::from_bits(8_000_000)));
-        for words in ["delay 20ms 5ms", "reorder 10%", "duplicate 1%", "delay", "loss 1% 25%"] {
+        for words in [
+            "delay 20ms 5ms",
+            "reorder 10%",
+            "duplicate 1%",
+            "delay",
+            "loss 1% 25%",
+            "limit",
+            "delay 20ms limit 99",
+            "rate 8mbit limit 1",
+            "rate 8mbit limit 0",
+        ] {
             assert!(of(words).is_err(), "{words}");
         }
+    }
+
+    /// netem's `rate` sends one packet after another, and its limit counts the one that it sends.
+    #[test]
+    fn netem_with_a_rate_is_a_wire_behind_a_fifo() {
+        let of = |words: &str| {
+            let line = format!("tc qdisc add dev r1 root netem rate 8mbit {words}");
+            let line = port(&[line], "r1").expect("a port").line;
+            (line.rate, line.shaper, line.qdisc)
+        };
+        let fifo = |words| qdisc::parse(words).expect("words");
+        let rate = Some(Rate::from_bits(8_000_000));
+        assert_eq!(of("limit 20"), (rate, Shaper::Wire, fifo("pfifo limit 19")));
+        assert_eq!(of(""), (rate, Shaper::Wire, fifo("pfifo limit 999")));
     }
 
     #[test]
