@@ -72,9 +72,6 @@ LARGEST = {"rmem": 6 << 20, "wmem": 4 << 20}
 ALL_CONNECTIONS = "196608 262144 393216"
 MTU = 1500
 OPTIONS = ("sack", "timestamps", "window_scaling")
-# Registers that a page fault may lose where the processor has more than Linux 6.1 as a process has
-# room for (build-linux.sh): the guest's library does without.
-UNUSED = "-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load"
 # Seconds between the reads of a slow reader.
 READING = 0.01
 SO_MEMINFO = 55
@@ -539,8 +536,7 @@ def boot(kernel, init, path, result):
     for _ in range(ATTEMPTS):
         done = subprocess.run(
             [kernel, "mem=512M", "rootfstype=hostfs", "rw", f"init={init}", f"JOB={path}",
-             "time-travel=inf-cpu", "quiet", "con=null", "con0=null,fd:1",
-             f"GLIBC_TUNABLES=glibc.cpu.hwcaps={UNUSED}"],
+             "time-travel=inf-cpu", "quiet", "con=null", "con0=null,fd:1"],
             stdin=subprocess.DEVNULL, capture_output=True, timeout=900, check=False)
         if os.path.exists(result):
             with open(result) as file:
