@@ -10,7 +10,7 @@
 # `--backend kernel` the kernel module does the work, in a kernel as kernel/guest/build-uml builds it.
 # There time passes only while all wait, so that neither this machine nor what else it does is in a rate.
 # Cases of the program (crates/cli/tests/live, with `::` in their names) run there twice, with the module
-# and with Linux's own cake; without CASE that is how autorate sets the kernel's rates.
+# and with Linux's own cake; without CASE that is how autorate sets the kernel's rates, for good and on trial.
 set -eu
 directory=${1:?usage: live-on-linux.sh DIRECTORY [--backend kernel] [CASE...]}
 shift
@@ -32,7 +32,8 @@ if [ "${1-}" = --backend ]; then
     "$here/../kernel/build" "$directory/module" "$directory/src"
     simnel=$(realpath "$directory/module/simnel.ko") cake=$(realpath "$directory/src/net/sched/sch_cake.ko")
     prepare="insmod '$simnel'; export GW_BACKEND=kernel"
-    live=autorate::rates_in_the_kernel_follow_a_line_that_halves
+    live='autorate::rates_in_the_kernel_follow_a_line_that_halves
+        autorate::rates_in_the_kernel_on_trial_go_unless_they_are_kept'
 elif ! [ -x "$directory/linux" ]; then
     "$here/build-linux.sh" "$directory" MCONSOLE MAGIC_SYSRQ IPV6 XFRM XFRM_USER NETFILTER \
         NETFILTER_ADVANCED NETFILTER_INGRESS NETFILTER_NETLINK NETFILTER_NETLINK_QUEUE \

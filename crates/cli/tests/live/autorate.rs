@@ -92,13 +92,7 @@ fn rates_in_the_kernel_follow_a_line_that_comes_and_goes() {
 #[test]
 fn rates_in_the_kernel_follow_a_line_that_halves() {
     let test = "rates_in_the_kernel_follow_a_line_that_halves";
-    let Some(live) = Live::new(test) else { return };
-    let tried = live.simnel("up wan download 9mbit --backend kernel");
-    if !tried.status.success() {
-        eprintln!("NOT RUN: {test}: {}", text(&tried.stderr));
-        return;
-    }
-    live.ok("down wan");
+    let Some(live) = Live::new(test).filter(|live| kernel_shapes(live, test)) else { return };
     follow_a_line_that_halves(&live, "--backend kernel");
     assert!(live.is_clean() && !in_kernel(&live));
 
@@ -143,6 +137,61 @@ fn rates_in_the_kernel_follow_a_line_that_halves() {
     live.ok("down wan");
     assert!(!in_kernel(&live));
     wire.stop();
+}
+
+/// All that the kernel and a process of ours have made is on trial: it goes by itself, also if the
+/// process dies meanwhile, unless it is kept.
+#[test]
+fn rates_in_the_kernel_on_trial_go_unless_they_are_kept() {
+    let test = "rates_in_the_kernel_on_trial_go_unless_they_are_kept";
+    let live = Live::beside_others(test).filter(|live| kernel_shapes(live, test));
+    let Some(live) = live else { return };
+    let wire = line(&live, 20);
+    let words = format!(
+        "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors {} \
+         --backend kernel --for",
+        Home::SERVER
+    );
+    let begin = Instant::now();
+    let mut up = live.start("wan", &format!("{words} 20s"));
+    comes_true("the reflector answers", &live, |told| told.answering() == 1);
+    let shown = text(&live.simnel("show wan").stderr);
+    assert!(shown.contains("wan is on trial: given back in"), "{shown}");
+    live.ok("change wan upload diffserv4 --for 2s");
+    assert!(live.ok("show wan").contains("diffserv4"));
+    let daemon = family(&up).into_iter().find(|pid| name(*pid) == "simnel").unwrap();
+    assert!(Command::new("kill").args(["-9", &daemon.to_string()]).status().unwrap().success());
+    comes_true("another daemon", &live, |told| told.answering() == 1);
+    thread::sleep(SECOND * 3);
+    assert!(!live.ok("show wan").contains("diffserv4"));
+    assert!(in_kernel(&live));
+    while up.failure().is_none() && (in_kernel(&live) || !live.is_clean()) {
+        assert!(begin.elapsed() < SECOND * 25, "the trial does not end");
+        thread::sleep(SECOND / 5);
+    }
+    assert!(begin.elapsed() > SECOND * 19, "{:?}", begin.elapsed());
+    drop(up);
+    assert!(!in_kernel(&live));
+
+    let up = live.start("wan", &format!("{words} 3s"));
+    assert_eq!(live.ok("keep wan"), "wan: kept\n");
+    thread::sleep(SECOND * 4);
+    assert!(in_kernel(&live) && report(&live).answering() == 1);
+    live.ok("down wan");
+    drop(up);
+    wire.stop();
+    assert!(live.is_clean() && !in_kernel(&live));
+}
+
+/// True if this kernel has a discipline that can shape for `--backend kernel`.
+fn kernel_shapes(live: &Live, test: &str) -> bool {
+    let tried = live.simnel("up wan download 9mbit --backend kernel");
+    if !tried.status.success() {
+        eprintln!("NOT RUN: {test}: {}", text(&tried.stderr));
+        return false;
+    }
+    live.ok("down wan");
+    true
 }
 
 /// The daemon and the guard of `up`, in the order of their start.
