@@ -24,7 +24,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use simnel_gateway::witness::{Testimony, Witness};
+use simnel_gateway::witness::{self, Testimony, Try, Witness};
 use simnel_testbed::probe::Echo;
 use simnel_testbed::{Home, HomeOptions, Namespace, Process, TestbedError};
 
@@ -163,33 +163,11 @@ fn quantile(sorted: &[f64], percent: usize) -> f64 {
     sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
 }
 
-/// Outcome of an attempt to reach a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Try {
-    Holds,
-    Misses,
-    /// It missed, and the machine was too busy to tell why.
-    Unclear,
-}
-
-/// Tries until it holds: three times at most, four with those that a busy machine spoilt. If all
-/// misses but one are the machine's, nothing is proven, and that is said.
-fn within_tries(what: &str, mut attempt: impl FnMut() -> Try) {
-    let mut misses = 0;
-    for number in 1..=4 {
-        let result = attempt();
-        println!("{what}: try {number}: {result:?}");
-        match result {
-            Try::Holds => return,
-            Try::Misses => misses += 1,
-            Try::Unclear => {}
-        }
-        if misses == 3 {
-            break;
-        }
+/// Tries until a figure holds; where a busy machine spoilt too many tries, that is said.
+fn within_tries(what: &str, attempt: impl FnMut() -> Try) {
+    if !witness::within_tries(what, attempt) {
+        eprintln!("NOT RUN: {what}: the machine was too busy in four tries");
     }
-    assert!(misses < 2, "{what}: missed in each try that tells, with the figures above");
-    eprintln!("NOT RUN: {what}: the machine was too busy in four tries");
 }
 
 /// Tells a busy machine from a wrong figure, by a witness from outside of the gateway.
