@@ -79,9 +79,11 @@ pub(crate) struct Tag {
     pub flags: Flags,
     /// Events that the sender's application asks for.
     pub watch: Watch,
-    /// TOS octet, as the discipline left it. This and the length are the packet's own, and last:
+    /// TOS octet, as the discipline left it. This and what follows are the packet's own, and last:
     /// all before is copied from the socket's in one piece.
     pub tos: u8,
+    /// Bytes of memory that it takes; zero: as many as a frame of its length from a device.
+    pub memory: u16,
     /// Bytes of the Ethernet frame.
     pub len: u32,
 }
@@ -101,6 +103,7 @@ impl Tag {
         from_bottleneck: NO_PIPE,
         generation: 0,
         tos: 0,
+        memory: 0,
         direction: 0,
         flags: Flags(0),
         watch: Watch::Nothing,
@@ -114,6 +117,9 @@ impl Tag {
         (packet.src_host, packet.dst_host) = self.hosts;
         packet.tos = self.tos;
         packet.flags = self.flags;
+        if self.memory > 0 {
+            packet.truesize = self.memory.into();
+        }
         packet
     }
 }
@@ -235,6 +241,11 @@ impl Pool {
         slot.tag.len = len;
         slot.tag.tos = tag.tos | ecn;
         (handle, &mut slot.payload)
+    }
+
+    /// Says how much memory a packet takes.
+    pub fn weigh(&mut self, handle: u32, memory: u32) {
+        self.slots[handle as usize].tag.memory = memory.min(u16::MAX.into()) as u16;
     }
 
     /// The slot that is used next.

@@ -122,6 +122,15 @@ impl Run {
         self.network.memory = Some(memory);
     }
 
+    /// Hosts and router are one Linux machine, before anything was simulated: segments keep the
+    /// memory that their sockets gave them, the payload and `segment_overhead`. Without it they
+    /// take that of frames from a device. It counts where a discipline's memory is limited.
+    pub fn share_memory(&mut self) {
+        debug_assert!(self.now == Time::ZERO && self.events == 0, "packets are under way");
+        let traffic = self.setup.traffic.iter();
+        self.network.ways.overheads = traffic.map(|t| t.tcp.segment_overhead).collect();
+    }
+
     /// Another discipline in the place of the set-up's, before anything was simulated: one that no
     /// words describe, such as a [`Tandem`](crate::tandem::Tandem).
     pub fn host(&mut self, direction: Direction, qdisc: Box<dyn Managed + Send>) {

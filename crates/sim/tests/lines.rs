@@ -94,6 +94,26 @@ fn who_hesitates_is_asked_again() {
     assert_eq!((added_there.least(), added_there.greatest()), (expected, expected));
 }
 
+/// A segment of Linux's takes its payload and what its socket adds; who has it from a device, a
+/// buffer. Bare acknowledgements and datagrams take as much either way.
+#[test]
+fn segments_keep_their_sockets_memory_on_one_machine() {
+    let of = |shared: bool| -> BTreeSet<(u32, u32)> {
+        let mut upload = bulk(Some(14_480));
+        upload.tcp.segment_overhead = 768;
+        let (mut run, given) = hesitating(&whole("pfifo", 1_000_000, vec![upload, ping()]));
+        if shared {
+            run.share_memory();
+        }
+        run.finish();
+        let given = given.lock().unwrap();
+        given.iter().map(|packet| (packet.len, packet.truesize)).collect()
+    };
+    let [syn, ack, probe] = [(74, 768), (66, 768), (106, 768)];
+    assert_eq!(of(true), BTreeSet::from([syn, ack, probe, (1_514, 768 + 1_448)]));
+    assert_eq!(of(false), BTreeSet::from([syn, ack, probe, (1_514, 2_304)]));
+}
+
 /// The rest of an opportunity is not lost because a discipline needs another call: three packets of
 /// 500 bytes go with each.
 #[test]

@@ -109,6 +109,7 @@ impl Network {
                 from_bottleneck: self.attachments[to].ingress,
                 generation: tag.generation,
                 tos: opening.dscp << 2,
+                memory: 0,
                 direction: direction as u8,
                 flags,
                 watch: opening.watched,

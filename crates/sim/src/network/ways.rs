@@ -43,6 +43,9 @@ pub(crate) struct Ways {
     loss: [Loss; 2],
     loss_random: [Random; 2],
     loss_count: [u32; 2],
+    /// Memory of a segment beside its payload, by traffic, if frames take what their sockets gave
+    /// them.
+    pub overheads: Vec<u32>,
     /// A buffer that is used again.
     frame: Vec<u8>,
 }
@@ -67,6 +70,7 @@ impl Ways {
             loss,
             loss_random: [Random::derive(seed, 2), Random::derive(seed, 3)],
             loss_count: [0; 2],
+            overheads: Vec::new(),
             frame: Vec::new(),
         };
         let unattached = Attachment { egress: NO_PIPE, ingress: NO_PIPE, next_port: EPHEMERAL };
@@ -148,8 +152,11 @@ impl Ways {
                 break;
             };
             let len = ETHERNET + IPV4 + segment.wire_len();
-            let ecn = segment.ecn as u8;
+            let (ecn, payload) = (segment.ecn as u8, segment.len);
             let (handle, _) = self.pool.insert(&seat.tag, len, ecn);
+            if let Some(overhead) = self.overheads.get(seat.tag.group as usize) {
+                self.pool.weigh(handle, overhead + payload);
+            }
             self.send(handle, seat.tag.to_bottleneck, len, now.time);
         }
         seat.wanted = endpoint.next_timer().unwrap_or(Time::MAX);

@@ -147,7 +147,8 @@ pub(super) fn measure(name: &str, recording: &Recording, seeds: u64) -> Vec<Line
             // The first starts its flows exactly when Linux did, the others a little later.
             let setup = if number == 1 { situation.setup.clone() } else { situation.staggered() };
             match simnel_sim::Run::new(&setup, run.seed.wrapping_mul(1_000) + number) {
-                Ok(simulation) => {
+                Ok(mut simulation) => {
+                    simulation.share_memory();
                     our_figures(run, &simulation.finish(), situation.behind, &mut ours);
                 }
                 Err(problem) => failure = Some(problem.to_string()),
