@@ -11,6 +11,9 @@ cd "$(dirname "$0")/.."
 home=crates/python
 room=target/python/room
 pip=("$room/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
+# Of what pip brings a quarter is ever imported, and compiled then.
+unset PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX=$PWD/target/python/compiled
 
 # Done once, and again when the list has changed. A broken room is made anew.
 tools() {
@@ -18,7 +21,7 @@ tools() {
     rm -rf "$room"
     mkdir -p "$(dirname "$room")"
     python3 -m venv "$room" &&
-        "${pip[@]}" install --timeout 30 --retries 2 --only-binary :all: \
+        "${pip[@]}" install --no-compile --timeout 30 --retries 2 --only-binary :all: \
             --requirement $home/requirements.txt &&
         cp $home/requirements.txt "$room/requirements.txt"
 }
@@ -27,7 +30,7 @@ tools() {
 clusters() {
     local list=requirements-cluster.txt
     cmp -s $home/$list "$room/$list" && return
-    "${pip[@]}" install --timeout 30 --retries 2 --only-binary :all: --requirement $home/$list &&
+    "${pip[@]}" install --no-compile --timeout 30 --retries 2 --only-binary :all: --requirement $home/$list &&
         cp $home/$list "$room/$list"
 }
 
@@ -60,8 +63,8 @@ packages=$!
 # With the features of the workspace's tests: what those have built is not built again.
 wheel target/python/wheels --profile dev --features as-tested --compatibility linux
 wait $packages || echo 'not installed: the packages of clusters'
-"${pip[@]}" install --no-index --no-deps --force-reinstall target/python/wheels/simnel-*.whl
-export PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=Agg
+"${pip[@]}" install --no-compile --no-index --no-deps --force-reinstall target/python/wheels/simnel-*.whl
+export MPLBACKEND=Agg
 run_tests() { # SECONDS FILES...
     timeout "$1" "$room/bin/python" -m pytest --quiet -p no:cacheprovider "${@:2}"
 }
