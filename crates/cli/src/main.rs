@@ -72,4 +72,18 @@ mod tests {
     fn the_definition_of_the_command_line_is_sound() {
         Cli::command().debug_assert();
     }
+
+    /// Columns beyond which help is wrapped.
+    const COLUMNS: usize = 100;
+
+    fn wrapped(command: &clap::Command) -> Vec<String> {
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let long = text.lines().filter(|line| line.chars().count() > COLUMNS).map(String::from);
+        long.chain(command.get_subcommands().flat_map(wrapped)).collect()
+    }
+
+    #[test]
+    fn an_example_of_the_help_is_one_line_that_can_be_copied() {
+        assert_eq!(wrapped(&Cli::command()), Vec::<String>::new());
+    }
 }

@@ -109,7 +109,9 @@ const SPELT_OUT: usize = 6;
 pub fn print_error(error: &miette::Report) {
     let mut causes: Vec<String> =
         error.chain().map(|cause| Printable(&cause.to_string()).to_string()).collect();
+    // Many an error tells its cause itself.
     let message = causes.remove(0);
+    causes.retain(|cause| !message.contains(cause.as_str()));
     let add = |next, message| Some(Box::new(Cause { message, next }));
     let shown = Shown {
         error,

@@ -208,9 +208,13 @@ pub fn socket_path(directory: &Path, interface: &str) -> PathBuf {
 pub fn interfaces(directory: &Path) -> Result<Vec<String>, Error> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => {
-            let doing = format!("looking into {} (are you root?)", directory.display());
+            let root = match e.kind() {
+                ErrorKind::PermissionDenied => " (are you root?)",
+                _ => "",
+            };
+            let doing = format!("looking into {}{root}", directory.display());
             return Err(Error::system(doing, e));
         }
     };

@@ -17,6 +17,8 @@ pub enum Notice {
     Changed(String, Direction),
     /// The rules of an interface were changed.
     Rules(String),
+    /// The trial of an interface has ended: it is given back.
+    TrialOver(String),
     /// A trial has ended: settings of an interface are as they were before.
     Reverted(String, Direction),
     /// Something happened to an interface that others did.
@@ -55,6 +57,7 @@ impl std::fmt::Display for Notice {
             }
             Notice::Changed(interface, direction) => write!(f, "{interface}: {direction} changed"),
             Notice::Rules(interface) => write!(f, "{interface}: rules changed"),
+            Notice::TrialOver(interface) => write!(f, "{interface}: the trial has ended"),
             Notice::Reverted(interface, direction) => {
                 write!(f, "{interface}: the trial has ended, {direction} as before")
             }

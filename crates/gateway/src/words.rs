@@ -54,7 +54,18 @@ pub fn settings_of<'a>(
     }
     let (before, words) = compose(direction, rate, said)?;
     let named = usize::from(names_discipline(said.words));
+    if let Some((rate, error)) = rate.zip(qdisc::parse(&before).err()) {
+        // In words of ours, which nobody has counted.
+        if error.word == rate {
+            return Err(unusable(direction, rate, error.expected()));
+        }
+    }
     understood(direction, &before, words, said.before + named)
+}
+
+/// The error that no line has the rate `word`.
+fn unusable(direction: Direction, word: &str, expected: &str) -> String {
+    format!("{direction}: `{word}` cannot be used: expected {expected}")
 }
 
 /// The discipline that runs as `present`, at another rate if there is one, and with the words of
@@ -91,8 +102,7 @@ pub fn changed<'a>(
         return settings_of(direction, Some(rate), said);
     }
     one_rate(direction, config.name(), rate, rest)?;
-    let unusable =
-        || format!("{direction}: `{rate}` cannot be used: expected a RATE such as 20mbit");
+    let unusable = || unusable(direction, rate, "a RATE such as 20mbit");
     let new = reading(rate).ok_or_else(unusable)?;
     let before = match (below(&config), config.with_rate(new, burst)) {
         (Some(child), _) if new.is_unlimited() => child.to_string(),
@@ -332,9 +342,10 @@ mod tests {
     #[test]
     fn what_cannot_be_put_together_is_named() {
         for (rate, words, expected) in [
-            (Some("fast"), "", "upload: `fast`"),
-            (Some("fast"), "fq_codel", "upload: `fast`"),
-            (Some("0"), "fq_codel", "upload: `0`"),
+            (Some("fast"), "", "upload: `fast` cannot be used: expected a RATE such as 20mbit"),
+            (Some("fast"), "fq_codel", "upload: `fast` cannot be used: expected a RATE such as"),
+            (Some("1e400mbit"), "", "upload: `1e400mbit` cannot be used: expected a RATE below"),
+            (Some("0"), "fq_codel", "upload: `0` cannot be used: expected a RATE"),
             (Some("1mbit"), "fq_codel limt 9", "`limt`"),
             (Some("1mbit"), "fq_codle", "`fq_codle` (word 1) is not a queue discipline; did you"),
             (Some("1mbit"), "diffserv5", "`diffserv5` (word 1) is not a keyword of cake; did you"),

@@ -1,5 +1,7 @@
 //! Captures: a standard reader opens them, and an independent parser finds right headers.
 
+use std::fs::File;
+
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use simnel_core::Time;
@@ -32,10 +34,12 @@ fn every_frame_has_right_headers_and_checksums() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("run.pcapng");
     let mut run = Run::new(&setup, 1).expect("a run");
-    run.capture(Box::new(Pcapng::create(&path).expect("a file")));
+    let (capture, fate) = Pcapng::begin(File::create(&path).expect("a file")).expect("a capture");
+    run.capture(Box::new(capture));
     let results = run.finish();
+    fate.told().expect("room on the disk");
 
-    let file = std::fs::File::open(&path).expect("the capture");
+    let file = File::open(&path).expect("the capture");
     let mut reader = PcapNgReader::new(file).expect("pcapng");
     let (mut frames, mut data, mut sacks, mut icmp, mut udp) = (0u64, 0, 0, 0, 0);
     let mut last = std::time::Duration::ZERO;

@@ -180,15 +180,15 @@ impl Report {
             Grade::F => "calls fail and pages hang under load: this is bufferbloat.",
         };
         let added = match worst.added_ms_p95 {
-            Some(_) => format!("up to {} later", delay(worst.added_ms_p95)),
-            None => "later, or never".into(),
+            Some(_) => format!("95 of 100 packets come up to {} later", delay(worst.added_ms_p95)),
+            None => "packets come later, or never".into(),
         };
         let load = match worst.load {
             Way::Down => "a download",
             Way::Up => "an upload",
             Way::Both => "load both ways",
         };
-        words.push(format!("Under {load} a packet comes {added}: {meaning}"));
+        words.push(format!("Under {load} {added}: {meaning}"));
         // Where echoes are lost, a typical one tells.
         let all = worst.added_ms_p95.or(worst.added_ms_median);
         if let (Some(all), Some(home)) = (all, worst.home_added_ms_p95) {
@@ -298,7 +298,7 @@ mod tests {
         let mild = phase(Way::Down, Some(8.0), None);
         let text = |phases| report(phases).render(|grade| grade.name().into());
         let bad = text(vec![mild.clone(), phase(Way::Up, Some(1234.0), Some(3.0))]);
-        assert!(bad.contains("Under an upload a packet comes up to 1.23 s later"), "{bad}");
+        assert!(bad.contains("Under an upload 95 of 100 packets come up to 1.23 s later"), "{bad}");
         assert!(bad.contains("3.0 ms of it at home, the rest on the line"), "{bad}");
         assert!(bad.contains("Grade F"), "{bad}");
         let wifi = text(vec![phase(Way::Both, Some(50.0), Some(45.0))]);

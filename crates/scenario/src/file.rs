@@ -4,6 +4,7 @@
 //! structure. Unknown keys are errors, so that a misspelt one is not silently ignored. A built file
 //! is written as TOML by `to_string`, and reads back as the same set-up.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -32,10 +33,30 @@ pub(super) enum OneOrEach {
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "BTreeMap<Key, String>")]
 pub(super) struct UpDown {
     pub up: Option<String>,
     pub down: Option<String>,
+}
+
+/// A key of [`UpDown`]. Of a struct, serde would take a list for the values in their order.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "lowercase")]
+enum Key {
+    Up,
+    Down,
+}
+
+impl TryFrom<BTreeMap<Key, String>> for UpDown {
+    type Error = &'static str;
+
+    fn try_from(mut table: BTreeMap<Key, String>) -> Result<UpDown, &'static str> {
+        let [up, down] = [Key::Up, Key::Down].map(|key| table.remove(&key));
+        match (&up, &down) {
+            (None, None) => Err("neither `up` nor `down`"),
+            _ => Ok(UpDown { up, down }),
+        }
+    }
 }
 
 /// The words for up and for down.

@@ -27,6 +27,8 @@ fn what_means_nothing_is_refused_at_its_place() {
         ("", "", "kind = \"ping\"\necn = true", "true", "of kind \"ping\" has no `ecn`"),
         ("", "", "kind = \"ping\"\nslow-start = \"loss\"", "\"loss\"", "has no `slow-start`"),
         ("", "", "kind = \"cbr\"\nrate = \"2mbps\"", "\"2mbps\"", "did you mean `2mbit`?"),
+        ("qdisc = [\"cake\", \"pie\"]", "", "kind = \"bulk\"", "[\"cake\", \"pie\"]", "or a table"),
+        ("qdisc = {}", "", "kind = \"bulk\"", "{}", "a table with `up` and `down`"),
         ("qdisc = \"cake rtt 9ms bandwidth 20\"", "", "kind = \"bulk\"", "20", "`bandwidth 20` is"),
     ] {
         let (text, read) = read(top, line, traffic);

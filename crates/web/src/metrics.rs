@@ -210,6 +210,7 @@ mod tests {
                 floor_bps: 10_000_000,
                 ceiling_bps: 80_000_000,
                 reason: None,
+                reflectors: 10,
                 answering: 4,
                 delay_us: Some(2_500),
             }),

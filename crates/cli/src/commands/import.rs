@@ -13,6 +13,8 @@ use super::{interface_name, output_failed};
 
 /// Where OpenWrt keeps the settings of sqm-scripts.
 const SQM: &str = "/etc/config/sqm";
+/// In place of a file.
+const STANDARD_INPUT: &str = "-";
 
 /// Take over what sqm-scripts or `tc` do now: print it as a configuration file.
 #[derive(clap::Args)]
@@ -34,11 +36,27 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum From {
     /// OpenWrt's sqm-scripts.
-    Sqm(Source),
-    /// Output of `tc qdisc show`, and of `tc class show` for htb's rates.
-    Tc {
+    #[command(after_help = "Examples:\n  \
+        simnel import sqm > simnel.toml\n  \
+        simnel import sqm --command                # the line of `simnel up` instead\n  \
+        ssh router cat /etc/config/sqm | simnel import sqm -")]
+    Sqm {
+        /// The file; `-` is standard input.
+        #[arg(default_value = SQM)]
+        file: PathBuf,
         #[command(flatten)]
-        source: Source,
+        form: Form,
+    },
+    /// Output of `tc qdisc show`, and of `tc class show` for htb's rates.
+    #[command(after_help = "Examples:\n  \
+        tc qdisc show | simnel import tc > simnel.toml\n  \
+        tc qdisc show dev eth0 | simnel import tc --dev eth0 --command")]
+    Tc {
+        /// The file; `-` is standard input.
+        #[arg(default_value = STANDARD_INPUT)]
+        file: PathBuf,
+        #[command(flatten)]
+        form: Form,
         /// The device of lines that name none, as `tc qdisc show dev NAME` prints them.
         #[arg(long, value_name = "NAME", value_parser = interface_name)]
         dev: Option<String>,
@@ -46,9 +64,7 @@ enum From {
 }
 
 #[derive(clap::Args)]
-struct Source {
-    /// The file; `-` is standard input [default: /etc/config/sqm for sqm, - for tc].
-    file: Option<PathBuf>,
+struct Form {
     /// Print lines of `simnel up` instead of a configuration file.
     #[arg(long)]
     command: bool,
@@ -56,22 +72,29 @@ struct Source {
 
 /// Reads, and prints what was understood.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let (source, otherwise) = match &args.from {
-        From::Sqm(source) => (source, SQM),
-        From::Tc { source, .. } => (source, "-"),
+    let (From::Sqm { file, form } | From::Tc { file, form, .. }) = &args.from;
+    let name = match file.to_str() {
+        Some(STANDARD_INPUT) => "standard input".to_owned(),
+        _ => file.display().to_string(),
     };
-    let path = source.file.as_deref().unwrap_or(Path::new(otherwise));
-    let text = text(path)?;
+    let text = text(file).map_err(|error| {
+        let help = match error.kind() {
+            io::ErrorKind::NotFound => Some("name the file, or `-` for standard input"),
+            _ => None,
+        };
+        let what = format!("cannot read {name}: {error}");
+        help.map_or_else(|| miette!("{what}"), |help| miette!(help = help, "{what}"))
+    })?;
     let imported = match &args.from {
-        From::Sqm(_) => import::sqm(&text),
+        From::Sqm { .. } => import::sqm(&text),
         From::Tc { dev, .. } => import::tc(&text, dev.as_deref()),
     };
     let not_taken = |note: &str| crate::say!("not taken over: {note}");
     imported.notes.iter().for_each(|note| not_taken(note));
     if imported.interfaces.is_empty() {
-        return Err(miette!("there is nothing to take over in {}", path.display()));
+        return Err(miette!("there is nothing to take over in {name}"));
     }
-    let text = if source.command { lines(&imported, not_taken)? } else { imported.toml() };
+    let text = if form.command { lines(&imported, not_taken)? } else { imported.toml() };
     out.write_all(text.as_bytes()).map_err(output_failed)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -91,11 +114,10 @@ fn lines(imported: &Imported, not_taken: impl Fn(&str)) -> miette::Result<String
     }
 }
 
-fn text(path: &Path) -> miette::Result<String> {
+fn text(path: &Path) -> io::Result<String> {
     let bytes = match path.to_str() {
-        Some("-") => config::bytes(io::stdin().lock()),
+        Some(STANDARD_INPUT) => config::bytes(io::stdin().lock()),
         _ => File::open(path).and_then(config::bytes),
-    }
-    .map_err(|error| miette!("cannot read {}: {error}", path.display()))?;
+    }?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -57,14 +57,19 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
         |word: &str| word == "reverse" || qdisc::keywords("line").any(|known| known.word == word);
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let other = (!is_keyword(words[0])).then(|| words.remove(0));
+    // Before the line's words stand the command and its interfaces.
+    let before = 2 + usize::from(other.is_some());
     if words.is_empty() {
         return Err(misuse_with_help(
             "nothing says what the line is like",
             "for example: simnel link eth0 eth1 rate 20mbit delay 15ms",
         ));
     }
-    let line = |words: &[&str]| -> miette::Result<Config> {
-        let line = qdisc::parse_words(&[&["line"], words].concat()).map_err(misuse)?;
+    let line = |words: &[&str], skipped: usize| -> miette::Result<Config> {
+        let line = qdisc::parse_words(&[&["line"], words].concat()).map_err(|mut error| {
+            error.index += before - 1 + skipped;
+            misuse(error)
+        })?;
         qdisc::check_rates(&words.join(" ")).map_err(misuse)?;
         Ok(line)
     };
@@ -78,7 +83,9 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
         ));
     }
     let backward = [forward, reverse.unwrap_or_default()].concat();
-    Ok(Request { other, forward: line(forward)?, backward: line(&backward)? })
+    // What is wrong with the second half stands behind `reverse`.
+    let skipped = usize::from(reverse.is_some());
+    Ok(Request { other, forward: line(forward, 0)?, backward: line(&backward, skipped)? })
 }
 
 /// Runs the line.
@@ -148,6 +155,11 @@ mod tests {
             ("eth1 rate 3", "`rate 3` is 3 bits per second"),
             ("delay 5ms reverse rate 20", "`rate 20` is 20 bits per second"),
             ("rate 3mbit reverse", "nothing follows `reverse`"),
+            ("delay nan", "`nan` (word 4)"),
+            ("eth1 rate 3mbit dlay 4ms", "`dlay` (word 6) is not a keyword of line; did you mean"),
+            ("eth1 rate", "`rate` (word 4) must be followed by"),
+            ("delay 4ms reverse rate", "`rate` (word 6) must be followed by"),
+            ("delay 4ms reverse rte 3mbit", "`rte` (word 6) is not"),
         ] {
             let error = understand(&words(said)).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -1,6 +1,6 @@
 //! `simnel record`: the headers of what arrives at the queues, in files that `simnel replay` reads.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use simnel_gateway::link::stop_on_signals;
 use simnel_gateway::record::{Bounds, Files};
 use simnel_gateway::{kernel, Direction, Error};
 
-use super::{interface_name, output_failed, trial_time, Control};
+use super::{interface_name, misuse_with_help, output_failed, trial_time, Control};
 
 /// Time between two requests: the daemon keeps some 100,000 packets a second in between.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -74,6 +74,13 @@ fn size(word: &str) -> Result<u64, String> {
 
 /// Records until the end.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    if args.file.is_dir() {
+        let example = args.file.join(&args.interface);
+        return Err(misuse_with_help(
+            format!("`{}` is a folder", args.file.display()),
+            format!("say how the files' names begin, for example {}", example.display()),
+        ));
+    }
     let mut client = connect(args)?;
     let wanted = |entry: &Entry| args.direction.is_none_or(|way| entry.direction == way);
     let shown = client.show().into_diagnostic()?;
@@ -90,7 +97,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let bounds = Bounds { size: args.size, rotate: args.rotate };
     let files = Files::create(&args.file, &directions, bounds, args.anonymous);
     let files = files.map_err(|error| {
-        miette!(help = "say another name, or remove what is there", "cannot record: {error}")
+        let help = match error.kind() {
+            ErrorKind::AlreadyExists => "say another name, or remove what is there",
+            _ => "say a name in a folder that is there, may be written to, and has room",
+        };
+        miette!(help = help, "cannot record: {error}")
     })?;
     for (direction, path) in files.paths() {
         crate::say!("simnel: {}: the {direction} goes to {}", args.interface, path.display());

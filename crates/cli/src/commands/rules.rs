@@ -69,7 +69,8 @@ fn table(rules: &[RuleEntry]) -> String {
             rule.dev.clone(),
             rule.number.to_string(),
             match rule.addresses {
-                Some(known) => format!("{} ({known} known)", rule.traffic),
+                Some(1) => format!("{} (1 address known)", rule.traffic),
+                Some(known) => format!("{} ({known} addresses known)", rule.traffic),
                 None => rule.traffic.clone(),
             },
             rule.action.clone(),

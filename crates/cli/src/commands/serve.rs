@@ -116,7 +116,15 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
         notice: |text| crate::say!("simnel: {text}"),
     };
     let server = simnel_web::Server::bind(settings).into_diagnostic()?;
-    crate::say!("simnel: http://{}/ , metrics at /metrics", server.address());
+    let address = server.address();
+    match &args.token_file {
+        None => crate::say!("simnel: http://{address}/ , metrics at /metrics"),
+        Some(file) => crate::say!(
+            "simnel: http://{address}/?token=TOKEN , metrics at /metrics; TOKEN is the first line \
+             of {}",
+            file.display()
+        ),
+    }
     server.run().into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -156,8 +156,8 @@ fn tell_autorate(report: &Report, statistics: bool) {
     };
     match (report.delay_us, report.baseline_us) {
         (Some(delay), Some(base)) if answering > 0 => crate::say!(
-            "simnel: {dev}: {answering} reflectors answer; the line's delay is {:.1} ms above \
-             {:.1} ms",
+            "simnel: {dev}: {answering} reflector{}; the line's delay is {:.1} ms above {:.1} ms",
+            if answering == 1 { " answers" } else { "s answer" },
             delay as f64 / 1e3,
             base as f64 / 1e3
         ),

@@ -128,14 +128,15 @@ fn ways(text: &str) -> miette::Result<Vec<Way>> {
 /// Measures and prints.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let report = with_progress(&args.options()?)?;
-    #[cfg(feature = "lab")]
-    if let Some(path) = place::page(args.report.as_deref(), "line.html".into(), false) {
-        place::store(&path, super::lab::line_page::page(&report).as_bytes())?;
-    }
     if args.json {
         writeln!(out, "{}", report.to_json()).map_err(output_failed)?;
     } else {
         print(&report)?;
+    }
+    // A page that cannot be written takes no result away.
+    #[cfg(feature = "lab")]
+    if let Some(path) = place::page(args.report.as_deref(), "line.html".into(), false) {
+        place::store(&path, super::lab::line_page::page(&report).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

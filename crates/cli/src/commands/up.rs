@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config};
+use simnel_core::tc::{nearest, units};
 use simnel_core::Span;
 use simnel_gateway::autorate::{movable, range, Autorate};
 use simnel_gateway::daemon::{Daemon, Interface};
@@ -43,9 +44,9 @@ pub struct Args {
     #[arg(long = "for", value_name = "TIME", value_parser = trial_time)]
     trial: Option<Span>,
     #[command(flatten)]
-    auto: auto::Plan,
-    #[command(flatten)]
     control: Control,
+    #[command(flatten, next_help_heading = "Options of `simnel up auto`")]
+    auto: auto::Plan,
 }
 
 /// A reader of the backend's name, for clap.
@@ -156,6 +157,7 @@ fn understand(all: &[String]) -> miette::Result<Request> {
     let lanes = Lanes::said(lanes.map(number).transpose()?, lanes_by.as_deref()).map_err(misuse)?;
     let before = 1 + all.len() - words.len();
     let discipline: Vec<&str> = words.map(String::as_str).collect();
+    check_order(&interface, &discipline, before)?;
     let discipline = discipline.join(" ");
     // Words of cake without a rate are a rate forgotten; a discipline's name is meant.
     if download.is_none() && upload.is_none() && !names_discipline(&discipline) {
@@ -169,21 +171,55 @@ fn understand(all: &[String]) -> miette::Result<Request> {
             format!("for example: simnel up {interface} download 50mbit upload 10mbit"),
         ));
     }
-    if discipline.split_whitespace().any(|word| word == "autorate") {
-        let help =
-            format!("for example: simnel up {interface} download 10mbit..80mbit autorate cake");
-        return Err(misuse_with_help("`autorate` comes before the words of the discipline", help));
-    }
     if reflectors.is_some() && !autorate {
         return Err(misuse_with_help("`reflectors` without `autorate`", "add `autorate`"));
     }
     Ok(Request { interface, download, upload, autorate, reflectors, lanes, discipline, before })
 }
 
+/// Words of this command, which come before those of the discipline.
+const OWN: [&str; 6] = ["download", "upload", "autorate", "reflectors", "lanes", "lanes-by"];
+
+/// An error if a word of this command, or a rate, stands where the `discipline` begins or behind
+/// it; `before` are the words in front.
+fn check_order(interface: &str, discipline: &[&str], before: usize) -> miette::Result<()> {
+    if let Some(late) = discipline.iter().find(|word| OWN.contains(word)) {
+        let said = match *late {
+            "download" | "upload" => format!("{late} 10mbit"),
+            "reflectors" => "upload 2mbit..20mbit autorate reflectors none".to_owned(),
+            "autorate" => "download 10mbit..80mbit autorate".to_owned(),
+            "lanes" => "upload 2gbit lanes 2".to_owned(),
+            _ => "upload 2gbit lanes 2 lanes-by cpu".to_owned(),
+        };
+        let what = format!("`{late}` comes before the words of the discipline");
+        return Err(misuse_with_help(
+            what,
+            format!("for example: simnel up {interface} {said} cake"),
+        ));
+    }
+    let Some(first) = discipline.first() else { return Ok(()) };
+    if names_discipline(first) || qdisc::keywords("cake").any(|known| known.word == *first) {
+        return Ok(());
+    }
+    let place = format!("`{first}` (word {})", before + 1);
+    if let Some(meant) = nearest(first, OWN.into_iter()) {
+        return Err(misuse(format!("{place} is not known; did you mean `{meant}`?")));
+    }
+    if first.ends_with("bit") && units::rate(first).is_ok() {
+        let help = format!("say `download {first}` or `upload {first}`");
+        return Err(misuse_with_help(format!("{place} is a rate of no direction"), help));
+    }
+    Ok(())
+}
+
 /// Runs the gateway.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if args.words == ["auto"] {
         return auto::up(&args.auto, &args.control.directory, out);
+    }
+    if args.words[0] == "auto" && !exists("auto") {
+        let help = "simnel up auto --server HOST, or name the interface in place of `auto`";
+        return Err(misuse_with_help("`auto` measures the rates itself: no words follow it", help));
     }
     if args.auto.server.is_some() {
         let help = "simnel up auto --server HOST";
@@ -310,13 +346,18 @@ fn in_kernel(
     Ok(())
 }
 
+/// True if there is such an interface.
+fn exists(interface: &str) -> bool {
+    Path::new("/sys/class/net").join(interface).exists()
+}
+
 /// An error if the default route, where there is one, leads by other interfaces than that of
 /// `command`.
 pub(super) fn leads_out(command: &str, interface: &str) -> miette::Result<()> {
     let routes = default_routes();
     // What does not exist, or can never be shaped, is the gateway's to say.
-    let exists = interface != "lo" && Path::new("/sys/class/net").join(interface).exists();
-    if routes.is_empty() || !exists || routes.iter().any(|name| name == interface) {
+    let can_be = interface != "lo" && exists(interface);
+    if routes.is_empty() || !can_be || routes.iter().any(|name| name == interface) {
         return Ok(());
     }
     let names = routes.join("` and `");
@@ -387,6 +428,15 @@ mod tests {
         let misspelt = message("eth0 fq_codle").unwrap();
         assert!(misspelt.contains("`fq_codle` (word 3)"), "{misspelt}");
         assert!(misspelt.contains("did you mean `fq_codel`"), "{misspelt}");
+        for (words, expected) in [
+            ("eth0 uplaod 10mbit", "`uplaod` (word 3) is not known; did you mean `upload`?"),
+            ("eth0 upload 9mbit donwload 10mbit", "`donwload` (word 5) is not known; did you"),
+            ("eth0 10mbit", "`10mbit` (word 3) is a rate of no direction"),
+            ("eth0 cake upload 10mbit", "`upload` comes before the words of the discipline"),
+            ("eth0 upload 9mbit cake lanes 2", "`lanes` comes before the words"),
+        ] {
+            assert!(message(words).unwrap().contains(expected), "{words}: {:?}", message(words));
+        }
         let twice = message("eth0 upload 1mbit upload 2mbit nat").unwrap();
         assert!(twice.contains("`upload` is said twice"), "{twice}");
     }

@@ -30,6 +30,8 @@ fn a_trial_ends_by_itself_unless_it_is_kept() {
     let Some(live) = Live::beside_others("a_trial_ends_by_itself_unless_it_is_kept") else {
         return;
     };
+    let told = text(&live.simnel("up wan upload 10mbit --for 1s").stderr);
+    assert!(told.contains("wan: the trial has ended\nsimnel: wan: down"), "{told}");
     let begin = Instant::now();
     let mut up = live.start("wan", "up wan download 50mbit upload 10mbit --for 4s");
     let shown = text(&live.simnel("show wan").stderr);

@@ -83,6 +83,12 @@ fn misuse_is_status_2_and_failure_is_status_1() {
     let output = simnel(&["serve", "--listen", "127.0.0.1:x"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("192.0.2.1:8730"), "{}", text(&output.stderr));
+    let output = simnel(&["up", "auto", "upload", "5mbit"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("measures the rates itself"), "{}", text(&output.stderr));
+    let output = simnel(&["record", "nosuch0", "/tmp"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("for example /tmp/nosuch0"), "{}", text(&output.stderr));
     let output = simnel(&["down", "nosuch0"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("nosuch0"), "{}", text(&output.stderr));
@@ -121,6 +127,15 @@ fn import_ends_with_status_1_if_nothing_is_printed() {
         assert!(all.contains(told), "{text}{args:?}: {all}");
         assert_eq!(output.stdout.is_empty(), status == 1, "{text}{args:?}: {all}");
     }
+}
+
+#[test]
+fn a_cause_is_told_once_and_root_is_asked_for_where_it_would_help() {
+    let output = simnel(&["show", "--control-dir", "/dev/null"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = text(&output.stderr);
+    assert_eq!(errors.matches("Not a directory").count(), 1, "{errors}");
+    assert!(!errors.contains("root?"), "{errors}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::SIMNEL;
+use crate::{text, SIMNEL};
 
 struct Ended(Child);
 
@@ -114,4 +114,27 @@ fn history_on_a_full_disk_is_told_and_ends_nothing() {
 
     let answer = get(&address, "/api/v1/history");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("No space left"), "{answer}");
+}
+
+#[test]
+fn a_page_that_cannot_be_written_takes_no_result_away() {
+    let child = Command::new(SIMNEL)
+        .args(["serve", "--test", "--listen", "127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut server = Ended(child.expect("the program starts"));
+    let mut said = String::new();
+    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let (_, address) = said.split_once("listening at ").expect("it listens");
+    let (address, _) = address.split_once(',').expect("an address");
+    let load = ["--seconds", "1", "--load", "download", "--gateway", "none"];
+    let output = Command::new(SIMNEL)
+        .args(["test", "--server", address, "--report", "/dev/full"])
+        .args(load)
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(1));
+    let (result, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(result.contains("download") && result.contains("Grade"), "{result}");
+    assert!(errors.contains("cannot write /dev/full: No space left"), "{errors}");
 }

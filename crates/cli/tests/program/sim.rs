@@ -53,6 +53,22 @@ fn a_report_is_a_page_or_a_folder_of_pages() {
 }
 
 #[test]
+fn a_capture_that_cannot_be_written_is_told_and_leaves_no_half() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = write(directory.path(), SCENARIO);
+    let sim =
+        |capture: &str| simnel(&["sim", path.to_str().unwrap(), "--json", "--pcapng", capture]);
+    let output = sim("/dev/full");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("/dev/full: No space left on device"), "{errors}");
+    let capture = directory.path().join("run.pcapng");
+    assert!(sim(capture.to_str().unwrap()).status.success());
+    assert!(capture.metadata().unwrap().len() > 100_000, "all of it is there");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
 fn an_input_that_makes_no_sense_is_refused_with_status_2() {
     let directory = tempfile::tempdir().unwrap();
     let slow = SCENARIO.replace("up = \"2mbit\"", "up = \"600\"");

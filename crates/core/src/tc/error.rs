@@ -167,10 +167,7 @@ const COMPARED: usize = 32;
 
 /// The candidate that is fewest edits from `word`, if they are few for its length. The earlier
 /// candidate wins a tie.
-pub(super) fn nearest(
-    word: &str,
-    candidates: impl Iterator<Item = &'static str>,
-) -> Option<&'static str> {
+pub fn nearest(word: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let most = (word.len() / 3).clamp(1, 3);
     let mut best = None;
     for candidate in candidates {

@@ -11,7 +11,7 @@ pub(crate) mod savings;
 pub mod slip;
 pub mod units;
 
-pub use error::{ParseError, Problem};
+pub use error::{nearest, ParseError, Problem};
 pub use grammar::{or_default, Keyword, Keywords, Words};
 pub use json::Json;
 pub use units::{Digits, Value};

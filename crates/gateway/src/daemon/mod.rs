@@ -293,7 +293,10 @@ impl Daemon {
         while let Some((interface, back)) = self.trials.due(sys::now()) {
             self.tell_trials(&interface);
             let done = match back {
-                Back::Down => self.down(&interface).map(drop),
+                Back::Down => {
+                    (self.notice)(Notice::TrialOver(interface.clone()));
+                    self.down(&interface).map(drop)
+                }
                 Back::Change(direction, words) => self
                     .change(&interface, direction, &words)
                     .map(|()| (self.notice)(Notice::Reverted(interface.clone(), direction))),

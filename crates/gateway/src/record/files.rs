@@ -51,14 +51,22 @@ impl Files {
     ) -> io::Result<Files> {
         let parts = directions.len() as u64 * if bounds.rotate { 2 } else { 1 };
         let limit = bounds.size / parts.max(1);
-        let open = |&direction: &Direction| {
+        let mut open: Vec<(Direction, Pcap)> = Vec::new();
+        for direction in directions {
             let mut name = stem.as_os_str().to_owned();
             name.push(format!(".{direction}.pcap"));
-            Ok((direction, Pcap::create(PathBuf::from(name), limit, bounds.rotate)?))
-        };
+            match Pcap::create(PathBuf::from(name), limit, bounds.rotate) {
+                Ok(file) => open.push((*direction, file)),
+                Err(error) => {
+                    // Nothing was recorded.
+                    open.iter().for_each(|(_, begun)| drop(fs::remove_file(&begun.path)));
+                    return Err(error);
+                }
+            }
+        }
         let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Files {
-            open: directions.iter().map(open).collect::<io::Result<_>>()?,
+            open,
             key: anonymous.then(Key::new),
             ahead: (calendar.as_nanos() as u64).saturating_sub(sys::now().0),
         })
@@ -132,7 +140,10 @@ impl Pcap {
         let mut file = file.map_err(named)?;
         // Nanoseconds, version 2.4, times of UTC, Ethernet.
         let words = [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, LONGEST, 1u32];
-        file.write_all(&words.map(u32::to_le_bytes).concat()).map_err(named)?;
+        if let Err(error) = file.write_all(&words.map(u32::to_le_bytes).concat()) {
+            let _ = fs::remove_file(&path);
+            return Err(named(error));
+        }
         Ok(Pcap { file, size: HEADER as u64, limit, rotate, path, written: 0 })
     }
 

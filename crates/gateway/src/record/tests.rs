@@ -257,6 +257,10 @@ fn files_are_whole_bounded_and_nobody_elses() {
     assert!(u64::from(seconds).abs_diff(now) < 30 * 24 * 3600 * 12, "{seconds} of {now}");
     let error = Files::create(&stem, &both, bounds(false), false).err().unwrap().to_string();
     assert!(error.contains("evening.upload.pcap"), "{error}");
+    // Where one of them cannot be made, none is left.
+    std::fs::remove_file(&upload).unwrap();
+    let error = Files::create(&stem, &both, bounds(false), false).err().unwrap().to_string();
+    assert!(error.contains("evening.download.pcap") && !upload.exists(), "{error}");
 
     // The older half makes room, and records are whole on either side.
     let stem = directory.path().join("always");

@@ -184,7 +184,9 @@ pub struct Follows {
     pub ceiling_bps: u64,
     /// Why it changed last.
     pub reason: Option<String>,
-    /// Reflectors that answer.
+    /// Reflectors that are asked, or in reserve.
+    pub reflectors: u64,
+    /// Those that answer.
     pub answering: u64,
     /// Delay of the line above its baseline, µs; None while nobody answers.
     pub delay_us: Option<u64>,
@@ -484,6 +486,7 @@ fn follows(now: &Look, direction: Direction) -> Option<Follows> {
         floor_bps: line.floor_bps,
         ceiling_bps: line.ceiling_bps,
         reason: line.reason.clone(),
+        reflectors: report.reflectors.len() as u64,
         answering: report.answering() as u64,
         delay_us: report.delay_us,
     })

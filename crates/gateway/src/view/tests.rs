@@ -186,6 +186,21 @@ fn words_say_how_much_of_the_limit_is_used() {
     // A flow that asks for a twentieth waits for others.
     assert_eq!(told(62_500), "the upload carries 500 kbit/s; sparse flows wait 6.0 ms");
     assert_eq!(told(62_501), "the upload carries 500 kbit/s");
+    // What is dropped is not sent: a line may be full below its limit.
+    let losing = |bytes: u64, drops: u64| {
+        let mut viewer = Viewer::new();
+        let at = |n: u64| {
+            let mut look =
+                look(n * SECOND_NS, n * bytes, n, vec![flow(Direction::Upload, 2, 9, n * bytes)]);
+            look.entries[0].stats.totals.dropped[DropReason::Overlimit as usize] = n * drops;
+            look
+        };
+        viewer.see(at(1), &Names::none());
+        viewer.see(at(2), &Names::none()).words.remove(0)
+    };
+    assert_eq!(losing(1_000_000, 9), "the upload is full: 10.0.0.2, 1 flow; 9 dropped");
+    assert_eq!(losing(1_000_000, 0), "the upload is at 80 %: 10.0.0.2, 1 flow");
+    assert_eq!(losing(612_500, 9), "the upload carries 4.90 Mbit/s; 9 dropped");
     assert_eq!(told(0), "the upload is quiet");
     // What nobody was seen to send counts from 10 kbit/s on.
     let unseen = |bytes: u64| {
@@ -408,6 +423,8 @@ fn a_rate_that_follows_the_line_is_told_with_the_reason() {
     // One that is not asked, and one that does not answer, are none.
     let none = told(all[1..].to_vec(), Some("the delay rose"));
     assert_eq!(none, format!("{follows} (no reflector answers)"));
+    // Where nobody is asked, nobody owes an answer.
+    assert_eq!(told(Vec::new(), None), follows);
 }
 
 #[test]

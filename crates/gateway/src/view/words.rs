@@ -6,7 +6,7 @@ use super::{FlowView, LineView};
 
 /// From this share of the limit on, in percent, a line is full...
 const FULL: u64 = 90;
-/// ...and from this one on it is worth a word.
+/// ...and from this one on it is worth a word; full if packets were dropped or marked.
 const BUSY: u64 = 50;
 /// A flow below this share of the limit, in percent, is sparse.
 const SPARSE: u64 = 5;
@@ -30,9 +30,12 @@ fn sentence(line: &LineView, flows: &[FlowView]) -> String {
         .filter(|flow| flow.entry.direction == line.direction && flow.is_active())
         .collect();
     let share = line.limit_bps.and_then(|limit| (line.rate_bps * 100).checked_div(limit));
+    // Of what was dropped behind the line's own queue, the line has carried all.
+    let signals = line.new_drops + line.new_marks.unwrap_or(0);
+    let is_full = |share| share >= FULL || share >= BUSY && signals > 0;
     let mut text = format!("the {} ", line.direction);
     match share {
-        Some(share) if share >= FULL => text += "is full",
+        Some(share) if is_full(share) => text += "is full",
         Some(share) if share >= BUSY => text += &format!("is at {share} %"),
         _ if line.rate_bps < QUIET && here.is_empty() => text += "is quiet",
         _ => text += &format!("carries {}", rate(line.rate_bps)),
@@ -48,10 +51,12 @@ fn sentence(line: &LineView, flows: &[FlowView]) -> String {
     if let Some((follows, limit)) = line.follows.as_ref().zip(line.limit_bps) {
         let (floor, ceiling) = (rate(follows.floor_bps), rate(follows.ceiling_bps));
         text += &format!("; autorate {} of {floor} to {ceiling}", rate(limit));
-        match (&follows.reason, follows.answering) {
-            (_, 0) => text += " (no reflector answers)",
-            (Some(reason), _) => text += &format!(" ({reason})"),
-            (None, _) => {}
+        match &follows.reason {
+            _ if follows.reflectors > 0 && follows.answering == 0 => {
+                text += " (no reflector answers)";
+            }
+            Some(reason) => text += &format!(" ({reason})"),
+            None => {}
         }
     }
     if line.new_drops > 0 {

@@ -29,11 +29,18 @@ function rate(bps) {
 }
 const ms = ns => (ns / 1e6).toFixed(ns < 1e7 ? 1 : 0) + ' ms';
 
+// The end of an axis for values up to `most`: it and its half are short numbers.
+function round(most) {
+  if (!(most > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(most));
+  return power * [1, 2, 3, 4, 5, 6, 8, 10].find(digit => digit * power >= most);
+}
+
 // Both ways over one time axis, in `unit` of the values.
 function chart(place, name, series, unit) {
   // Letters are as large as elsewhere, whatever the width; few of them on a phone.
   const WIDTH = Math.max(280, place.clientWidth);
-  const top = Math.max(1e-9, ...series.flatMap(one => one.map(([, value]) => value / unit))) * 1.08;
+  const top = round(Math.max(0, ...series.flatMap(one => one.map(([, value]) => value / unit))));
   const { seconds, step, label: each, unit: labelUnit, name: unitName } = SPANS[span];
   const end = now;
   const x = at => LEFT + (WIDTH - LEFT - 70) * Math.min(1, 1 - (end - at) / seconds);
@@ -42,8 +49,8 @@ function chart(place, name, series, unit) {
   for (const part of [0, .5, 1]) {
     const at = y(top * unit * part);
     made.append(node('line', { class: 'grid', x1: LEFT, x2: WIDTH - 70, y1: at, y2: at }));
-    const digits = top < 1 ? 2 : top < 20 ? 1 : 0;
-    made.append(node('text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, (top * part).toFixed(digits)));
+    const digits = Math.max(0, 1 - Math.floor(Math.log10(top)));
+    made.append(node('text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, part ? (top * part).toFixed(digits) : '0'));
   }
   for (let back = 0; back <= seconds; back += WIDTH < 500 ? 2 * each : each) {
     const label = back ? `−${back / labelUnit} ${unitName}` : 'now';
@@ -98,7 +105,7 @@ function draw() {
   const series = key => [0, 1].map(way => kept.map(point => [point.at_s, point[key][way]]));
   chart(find('rate'), `Rate, ${span}`, series('rate_bps'), 1e6);
   chart(find('delay'), `Added latency, ${span}`, series('p99_ns'), 1e6);
-  table(find('hosts'), ['Host', 'Download', 'Upload', 'Flows', 'Queued', 'p99', 'Drops', 'Marks'],
+  table(find('hosts'), ['Host', 'Download', 'Upload', 'Flows', 'Queued packets', 'p99 wait', 'Drops', 'Marks'],
     view.hosts.map(host => [host.name || host.address, rate(host.download_bps), rate(host.upload_bps),
       `${host.active_flows} of ${host.flows}`, host.backlog_packets, ms(host.sojourn_p99_ns), host.drops, host.marks]));
   table(find('tiers'), ['Tier', 'Rate', 'Queued', 'Delay', 'Drops', 'Marks'],
@@ -106,11 +113,11 @@ function draw() {
       `${tier.backlog_bytes} B`, ms(tier.delay_ns), tier.drops, tier.marks])));
   const wanted = find('filter').value.toLowerCase();
   const rows = view.flows.map(flow => [`${flow.host || ''} ${endOf(flow, 'source')} → ${endOf(flow, 'destination')}`.trim(),
-    { 6: 'TCP', 17: 'UDP', 1: 'ICMP', 58: 'ICMP' }[flow.protocol] || flow.protocol, rate(flow.rate_bps), flow.backlog_packets,
+    rate(flow.rate_bps), { 6: 'TCP', 17: 'UDP', 1: 'ICMP', 58: 'ICMP' }[flow.protocol] || flow.protocol, flow.backlog_packets,
     ms(flow.sojourn_ns), flow.drops, flow.class || '']);
   const fit = rows.filter(cells => cells.join(' ').toLowerCase().includes(wanted));
   const listed = fit.slice(0, mostFlows);
-  table(find('flows'), ['Flow', 'Protocol', 'Rate', 'Queued', 'Wait', 'Drops', 'Tier'], listed);
+  table(find('flows'), ['Flow', 'Rate', 'Protocol', 'Queued packets', 'Wait', 'Drops', 'Tier'], listed);
   // Beyond those that the server tells of, nothing is known but how many they are.
   const others = (wanted || !shown ? fit.length : shown.flow_count) - listed.length;
   const more = find('more');
@@ -180,7 +187,8 @@ async function change(what) {
   if (!answer.ok) return done.error;
   if (what === 'keep') return 'kept';
   if (what === 'undo') return 'in force again: ' + done.undone.map(one => `${one.direction} ${one.after}`).join('; ');
-  const said = `now: ${done.before}\nthen: ${done.after}${done.warning ? '\nwarning: ' + done.warning : ''}`;
+  const [from, to] = what === 'try' ? ['before', 'now'] : ['now', 'then'];
+  const said = `${from}: ${done.before}\n${to}: ${done.after}${done.warning ? '\nwarning: ' + done.warning : ''}`;
   if (what === 'try') return `${said}\nin force for ${wanted.seconds} s, unless it is kept`;
   return `${said}\n${done.effect ? done.effect.words : 'its effect is not known: ' + done.unknown}`;
 }

@@ -90,11 +90,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let Some(done) = setup.find(out)? else { return Ok(ExitCode::SUCCESS) };
     let undo = setup.write(&done.proposal)?;
     done.trial.end(&setup);
-    crate::say!("\nTo begin: `systemctl enable --now simnel`, or `simnel daemon --config {}`", {
-        setup.plan.config.display()
-    });
-    crate::say!("To undo:  `systemctl disable --now simnel`, then {undo}");
+    let (begin, end) = beginning_and_end(&setup.plan.config);
+    crate::say!("\nTo begin: {begin}\nTo undo:  {end}, then {undo}");
     Ok(ExitCode::SUCCESS)
+}
+
+/// How what `file` says begins, and how it ends. The service reads its own file only.
+fn beginning_and_end(file: &Path) -> (String, &'static str) {
+    let by_hand = format!("`simnel daemon --config {}`", file.display());
+    match file == Path::new(config::DEFAULT_FILE) {
+        true => (
+            format!("`systemctl enable --now simnel`, or {by_hand}"),
+            "`systemctl disable --now simnel`",
+        ),
+        false => (by_hand, "end that"),
+    }
 }
 
 /// Runs `simnel up auto`, which becomes `simnel up`.

@@ -24,8 +24,7 @@ use crate::terminal::{self, printable_at};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     simnel sim scenarios/evening.toml\n  \
-    simnel sim scenarios/rrul.toml --qdisc fq_codel --qdisc 'cake bandwidth {rate}' \
---seed 1..20 --json\n\n\
+    simnel sim scenarios/rrul.toml --qdisc fq_codel --qdisc cake --seed 1..20 --json\n\n\
 `{rate}` in a discipline's words stands for the line's rate. A discipline that shapes itself\n\
 runs without a line behind it, every other one on the line that the scenario describes.")]
 pub struct Args {

@@ -29,10 +29,10 @@ const PAPER: (u16, u16) = (100, 40);
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  simnel top\n  simnel top wan\n  \
     simnel top wan --once | head -4\n  \
-    simnel top wan --json | jq '.hosts[] | [.name, .upload_bps]'\n\n\
+    simnel top wan --json | jq '.hosts[] | [.name // .address, .upload_bps]'\n\n\
 Keys: Tab hosts or flows, s next column to sort by, r reverse, / filter, p pause, ? help, q quit.\n\
-Names come from /etc/hosts and the leases of dnsmasq, ISC's dhcpd, Kea and systemd-networkd;\n\
-other hosts are asked by multicast DNS, unless --no-mdns is said.\n\
+Names come from /etc/hosts and the leases of dnsmasq, odhcpd, ISC's dhcpd, Kea and\n\
+systemd-networkd; other hosts are asked by multicast DNS, unless --no-mdns is said.\n\
 Added latency is the time in the queue: p50 and p99 of the last ten looks. Of an interface that\n\
 the kernel shapes there are counters only: no delay, no hosts, no flows.")]
 pub struct Args {

@@ -70,13 +70,14 @@ const HOSTS: [Column; 8] = [
 /// Columns of the flows.
 const FLOWS: [Column; 9] = [
     Column::fixed(4, 3),
-    Column { least: 10, share: 2, rank: 0 },
-    Column { least: 17, share: 3, rank: 2 },
+    // Room for an address of IPv4, and for another with its protocol and port.
+    Column { least: 15, share: 2, rank: 0 },
+    Column { least: 21, share: 3, rank: 2 },
     Column::fixed(5, 1),
     Column::fixed(6, 6),
-    Column::fixed(6, 7),
+    Column::fixed(6, 8),
     Column::fixed(6, 4),
-    Column::fixed(5, 8),
+    Column::fixed(5, 7),
     Column::fixed(11, 5),
 ];
 

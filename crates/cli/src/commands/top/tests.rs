@@ -146,9 +146,15 @@ fn eighty_columns_hold_every_figure() {
     let mut flows = state();
     press(&mut flows, "\t");
     let text = shown(&flows, 80);
-    for figure in ["up ", "laptop", "tcp 192.0.2.1", "8.00M", "9.0 ms", "Best Effort"] {
+    let far = "tcp 192.0.2.1:443";
+    for figure in ["up ", "laptop", far, "8.00M", "9.0 ms", "Best Effort"] {
         assert!(text.contains(figure), "80 columns lack `{figure}`:\n{text}");
     }
+    // Who has no name is told by an address.
+    flows.view.flows[0].host = None;
+    flows.view.flows[0].entry.source = [192, 168, 177, 111].into();
+    let text = shown(&flows, 80);
+    assert!(text.contains(&format!("up   192.168.177.111 {far}")), "{text}");
 }
 
 /// Numbers with their units.

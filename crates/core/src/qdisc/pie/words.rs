@@ -44,10 +44,10 @@ pub(in crate::qdisc) const LINUX: &[Keyword] = &[
 pub(in crate::qdisc) const OURS: &[Keyword] = &[
     Keyword::new("freebsd", "", "FreeBSD's PIE, with dq_rate_estimator unless told (ours)"),
     Keyword::new("onoff", "", "sleep until the queue is a third full (ours)"),
-    Keyword::new("noonoff", "", "never sleep (default) (ours)"),
-    Keyword::new("drand", "", "keep drops from clustering (default) (ours)"),
+    Keyword::new("noonoff", "", "never sleep (default; ours)"),
+    Keyword::new("drand", "", "keep drops from clustering (default; ours)"),
     Keyword::new("nodrand", "", "plain dice (ours)"),
-    Keyword::new("capdrop", "", "no more than 2 % up at once from 10 % on (default) (ours)"),
+    Keyword::new("capdrop", "", "no more than 2 % up at once from 10 % on (default; ours)"),
     Keyword::new("nocapdrop", "", "any step (ours)"),
 ];
 

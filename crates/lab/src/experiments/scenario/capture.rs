@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufWriter};
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -11,7 +11,7 @@ use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::DataLink;
+use pcap_file::{DataLink, PcapError};
 use simnel_core::Time;
 use simnel_sim::capture::Capture;
 use simnel_sim::Direction;
@@ -24,15 +24,36 @@ const NANOSECONDS: u8 = 9;
 /// A capture file that is being written.
 pub struct Pcapng {
     writer: PcapNgWriter<BufWriter<File>>,
-    /// The disk was full, or the like: nothing more is written.
-    failed: bool,
+    fate: Fate,
+}
+
+/// The outcome of a capture, known once its [`Pcapng`] is gone.
+#[derive(Clone, Debug, Default)]
+pub struct Fate(Arc<Mutex<Option<io::Error>>>);
+
+impl Fate {
+    /// The first error, if there was one: nothing was written after it.
+    pub fn told(self) -> io::Result<()> {
+        self.first().take().map_or(Ok(()), Err)
+    }
+
+    fn first(&self) -> std::sync::MutexGuard<'_, Option<io::Error>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error of writing, without the form of a block around it.
+fn cause(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
 }
 
 impl Pcapng {
-    /// Creates the file with its two interfaces, `up` and `down`.
-    pub fn create(path: &Path) -> io::Result<Pcapng> {
-        let file = BufWriter::new(File::create(path)?);
-        let mut writer = PcapNgWriter::new(file).map_err(io::Error::other)?;
+    /// Begins `file` with its two interfaces, `up` and `down`.
+    pub fn begin(file: File) -> io::Result<(Pcapng, Fate)> {
+        let mut writer = PcapNgWriter::new(BufWriter::new(file)).map_err(cause)?;
         for direction in Direction::BOTH {
             let interface = InterfaceDescriptionBlock {
                 linktype: DataLink::ETHERNET,
@@ -42,15 +63,26 @@ impl Pcapng {
                     InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
                 ],
             };
-            writer.write_pcapng_block(interface).map_err(io::Error::other)?;
+            writer.write_pcapng_block(interface).map_err(cause)?;
         }
-        Ok(Pcapng { writer, failed: false })
+        let fate = Fate::default();
+        Ok((Pcapng { writer, fate: fate.clone() }, fate))
+    }
+}
+
+impl Drop for Pcapng {
+    fn drop(&mut self) {
+        let mut first = self.fate.first();
+        if first.is_none() {
+            *first = self.writer.get_mut().flush().err();
+        }
     }
 }
 
 impl Capture for Pcapng {
     fn frame(&mut self, direction: Direction, now: Time, frame: &[u8]) {
-        if self.failed {
+        let mut first = self.fate.first();
+        if first.is_some() {
             return;
         }
         let block = EnhancedPacketBlock {
@@ -60,6 +92,6 @@ impl Capture for Pcapng {
             data: Cow::Borrowed(&frame[..frame.len().min(SNAP_LENGTH)]),
             options: Vec::new(),
         };
-        self.failed = self.writer.write_pcapng_block(block).is_err();
+        *first = self.writer.write_pcapng_block(block).err().map(cause);
     }
 }

@@ -3,6 +3,7 @@
 //! Runs share nothing, so their results do not depend on how many there are or on how they are
 //! spread. Between its steps each reports progress and looks whether it should stop.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,20 +118,26 @@ fn run_one(
     watch: &Watch<'_>,
 ) -> Result<Finished, ScenarioError> {
     let mut run = simulation.begin(seed)?;
-    if let Some(path) = capture {
-        let writer = Pcapng::create(path).map_err(|error| {
-            let what = format!("{}: {error}", path.display());
-            ScenarioError::whole(what, "a file that can be written")
-        })?;
+    let drive = |run| {
+        let mut told = 0;
+        simulation.drive(run, &mut |steps| {
+            (told..steps).for_each(|_| (watch.step)());
+            told = steps;
+            match watch.stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+    };
+    let Some(path) = capture else { return Ok(drive(run)) };
+    let written = files::replace(path, |file| {
+        let (writer, fate) = Pcapng::begin(file.get_ref().try_clone()?)?;
         run.capture(Box::new(writer));
-    }
-    let mut told = 0;
-    Ok(simulation.drive(run, &mut |steps| {
-        (told..steps).for_each(|_| (watch.step)());
-        told = steps;
-        match watch.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }))
+        let finished = drive(run);
+        fate.told().map(|()| finished)
+    });
+    written.map_err(|error: io::Error| {
+        let what = format!("{}: {error}", path.display());
+        ScenarioError::whole(what, "a file that can be written")
+    })
 }

@@ -249,7 +249,7 @@ impl Sweep {
         if head != self.head() {
             return Err(wrong(
                 format!("{} belongs to another sweep", journal.display()),
-                "another file with --out, or the scenario and axes that it began with",
+                "another file with --output, or the scenario and axes that it began with",
             ));
         }
         Ok((file, Some(records.into_iter().map(|record| record.run).collect())))
