@@ -15,6 +15,7 @@ segment (gso_max_segs 1). No root, network or setting of the host is used.
 A situation:
     up, down, qdisc  rates and a discipline for both ports: cake shapes itself, others are under htb
     tc               or the lines themselves: r1 is the port to the server, r0 that to the client
+                     (filters need a kernel that was built with the OPTION NET_CLS_U32)
     base_rtt_ms, ecn, duration_s, warm_s, seeds, description
     flows            objects of {n, t, dir, cc, mark, start, stop, srcip, dstip, rate, size, every, read}:
                      t is tcp (default), probe or cbr; without start, flows start within the first tenth

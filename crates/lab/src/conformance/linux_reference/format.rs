@@ -144,11 +144,26 @@ impl Statistics {
     }
 
     fn difference(&self, of: impl Fn(&Value) -> Option<f64>) -> Option<f64> {
-        // The last one listed is the leaf; its parents count its drops again. A recording whose
-        // window begins at zero has nothing before it.
-        let before = self.at_warm.last().and_then(&of).unwrap_or(0.0);
-        Some(of(self.at_end.last()?)? - before)
+        // Parents count what those below them dropped again. A recording whose window begins at
+        // zero has nothing before it.
+        let before = of_leaves(&self.at_warm, &of).unwrap_or(0.0);
+        Some(of_leaves(&self.at_end, &of)? - before)
     }
+}
+
+/// The sum over the disciplines that have none below; None if none of them counts it. Where they
+/// are listed without their places, the last one is the only leaf.
+fn of_leaves(entries: &[Value], of: impl Fn(&Value) -> Option<f64>) -> Option<f64> {
+    let major = |entry: &Value, key: &str| -> Option<String> {
+        Some(entry.get(key)?.as_str()?.split_once(':')?.0.to_string())
+    };
+    let above: Vec<String> = entries.iter().filter_map(|entry| major(entry, "parent")).collect();
+    if above.is_empty() {
+        return of(entries.last()?);
+    }
+    let is_leaf =
+        |entry: &&Value| !major(entry, "handle").is_some_and(|handle| above.contains(&handle));
+    entries.iter().filter(is_leaf).filter_map(of).reduce(|sum, count| sum + count)
 }
 
 /// A counter of a discipline; of cake, which may count by tin only, the sum of its tins'.
@@ -191,8 +206,12 @@ mod tests {
     fn counters_are_differences_of_the_leaf_wherever_it_keeps_them() {
         let statistics = |text: &str| -> Statistics { serde_json::from_str(text).expect("JSON") };
         let flat = statistics(
-            r#"{"at_warm": [{"drops": 1}, {"drops": 2, "ecn_mark": 1, "ce_mark": 5}],
-                "at_end": [{"drops": 9}, {"drops": 12, "ecn_mark": 4, "ce_mark": 7}]}"#,
+            r#"{"at_warm": [{"handle": "1:", "drops": 2},
+                            {"parent": "1:1", "handle": "10:", "drops": 2, "ecn_mark": 1,
+                             "ce_mark": 5}],
+                "at_end": [{"handle": "1:", "drops": 12},
+                           {"parent": "1:1", "handle": "10:", "drops": 12, "ecn_mark": 4,
+                            "ce_mark": 7}]}"#,
         );
         assert_eq!((flat.drops(), flat.marks(), flat.ack_drops()), (Some(10.0), Some(5.0), None));
         let tins = statistics(
@@ -204,5 +223,16 @@ mod tests {
             (Some(3.0), Some(4.0), Some(9.0))
         );
         assert_eq!(Statistics::default().drops(), None);
+        let bare =
+            statistics(r#"{"at_end": [{"kind": "htb", "drops": 5}, {"kind": "red", "drops": 5}]}"#);
+        assert_eq!(bare.drops(), Some(5.0));
+        // A tree's leaves are added up.
+        let leaves = statistics(
+            r#"{"at_end": [{"handle": "1:", "drops": 7},
+                {"parent": "1:1", "handle": "2:", "drops": 7},
+                {"parent": "2:1", "handle": "10:", "drops": 3},
+                {"parent": "2:2", "handle": "20:", "drops": 4, "ecn_mark": 6}]}"#,
+        );
+        assert_eq!((leaves.drops(), leaves.marks()), (Some(7.0), Some(6.0)));
     }
 }

@@ -145,13 +145,11 @@ pub(super) fn measure(name: &str, recording: &Recording, seeds: u64) -> Vec<Line
         };
         for number in 1..=seeds {
             // The first starts its flows exactly when Linux did, the others a little later.
-            let setup = if number == 1 { situation.setup.clone() } else { situation.staggered() };
-            match simnel_sim::Run::new(&setup, run.seed.wrapping_mul(1_000) + number) {
-                Ok(mut simulation) => {
-                    simulation.share_memory();
+            match situation.run(number == 1, run.seed.wrapping_mul(1_000) + number) {
+                Ok(simulation) => {
                     our_figures(run, &simulation.finish(), situation.behind, &mut ours);
                 }
-                Err(problem) => failure = Some(problem.to_string()),
+                Err(problem) => failure = Some(problem),
             }
         }
     }

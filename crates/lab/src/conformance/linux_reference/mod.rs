@@ -16,6 +16,7 @@ mod ledger;
 mod measure;
 mod situation;
 mod tc_lines;
+mod tree;
 
 pub use format::Recording;
 pub use ledger::{Entry, Ledger};

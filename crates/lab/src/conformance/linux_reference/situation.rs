@@ -1,13 +1,16 @@
 //! A recording's set-up as a set-up of the simulator.
 
+use simnel_core::qdisc::Device;
+use simnel_core::random::Random;
 use simnel_core::tc::units;
 use simnel_core::{dscp, Rate, Span};
 use simnel_sim::setup::{Access, Host, Reading, Recording as Series};
-use simnel_sim::{Direction, Kind, Setup, Traffic};
+use simnel_sim::{Direction, Kind, Run, Setup, Traffic};
 use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing};
 
-use super::format::{Flow, Recording, Run};
+use super::format::{self, Flow, Recording};
 use super::tc_lines::port;
+use super::tree::Tree;
 
 /// The probes of the recordings (linux-reference/README): 64 bytes of UDP payload, ten a second.
 const PROBE_SIZE: u32 = 64;
@@ -34,14 +37,16 @@ pub struct Situation {
     /// Delays of the router's ports, up and down. Linux's delays are told beyond those of the end
     /// hosts, the simulator's beyond all propagation.
     pub(super) behind: [Span; 2],
+    trees: [Option<Tree>; 2],
 }
 
 impl Situation {
     /// The situation of `run`, from its set-up alone.
-    pub fn new(recording: &Recording, run: &Run) -> Result<Situation, String> {
+    pub fn new(recording: &Recording, run: &format::Run) -> Result<Situation, String> {
         let [up, down] = PORTS.map(|device| port(&recording.tc, device));
         let (up, down) = (up?, down?);
         let behind = [up.delay, down.delay];
+        let trees = [up.tree, down.tree];
         let access = HostAccess::read(recording, behind);
         let mut hosts = Vec::new();
         let mut traffic = Vec::new();
@@ -58,7 +63,22 @@ impl Situation {
             recording: Series::default(),
         };
         setup.check().map_err(|error| error.to_string())?;
-        Ok(Situation { setup, behind })
+        Ok(Situation { setup, behind, trees })
+    }
+
+    /// Its simulation, exactly as it was or with flows that start later ([`Situation::staggered`]).
+    pub fn run(&self, exact: bool, seed: u64) -> Result<Run, String> {
+        let setup = if exact { &self.setup } else { &self.staggered() };
+        let mut run = Run::new(setup, seed).map_err(|error| error.to_string())?;
+        run.share_memory();
+        for (direction, tree) in Direction::BOTH.into_iter().zip(&self.trees) {
+            let Some(tree) = tree else { continue };
+            let line = &setup.lines[direction as usize];
+            let seed = Random::derive(seed, 18 + direction as u64).u64();
+            let qdisc = tree.build(&line.qdisc, &Device { seed, ..line.device });
+            run.host(direction, qdisc.map_err(|error| error.to_string())?);
+        }
+        Ok(run)
     }
 
     /// The same with flows that start up to `STAGGER` later, at times that the seed draws: what

@@ -1,10 +1,11 @@
 //! `tc` commands of a port to a line: rate, shaper, loss, and the discipline that does the work.
 //!
 //! Forms that the recordings use: a discipline at the root; htb with one class and a discipline
-//! under it; tbf likewise, or with its own FIFO; netem for loss, delay and rate. htb becomes the
-//! line's token bucket, netem its loss and, with a rate, a wire behind a FIFO; everything else is
-//! handed to the core's own `tc` parser as it stands. So is tbf, since it takes a packet from what
-//! is below before it may leave: there a packet more, or less, waits under the eyes of an AQM.
+//! under it, or a tree of them; tbf likewise, or with its own FIFO; netem for loss, delay and
+//! rate. htb becomes the line's token bucket, netem its loss and, with a rate, a wire behind a
+//! FIFO; everything else is handed to the core's own `tc` parser as it stands. So is tbf, since it
+//! takes a packet from what is below before it may leave: there a packet more, or less, waits
+//! under the eyes of an AQM.
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Arithmetic;
@@ -13,6 +14,8 @@ use simnel_core::tick::Tick;
 use simnel_core::{Rate, Span};
 use simnel_sim::setup::{LineSetup, Loss, Shaper};
 
+use super::tree::Tree;
+
 /// Bytes that Linux's `tc` adds to the buckets of htb whose size is not given: one MTU.
 const DEFAULT_BUCKET: u32 = 1600;
 /// Jiffies a second of the kernels that were recorded (linux-reference/README).
@@ -20,7 +23,7 @@ const HZ: u32 = 1_000;
 /// netem's packets if nothing is said.
 const NETEM_LIMIT: u32 = 1000;
 /// Child of a class that has been given nothing: a FIFO of the device's length.
-const DEFAULT_LEAF: &str = "pfifo limit 1000";
+pub(super) const DEFAULT_LEAF: &str = "pfifo limit 1000";
 
 /// A port as its commands describe it.
 #[derive(Clone, Debug)]
@@ -28,6 +31,8 @@ pub(super) struct Port {
     pub line: LineSetup,
     /// netem's delay, which comes behind everything else.
     pub delay: Span,
+    /// Its classes, if it has several.
+    pub tree: Option<Tree>,
 }
 
 /// The port that the commands among `lines` which name `device` describe.
@@ -36,7 +41,11 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
     let mut bucket = DEFAULT_BUCKET;
     let mut emulator = None;
     let (mut leaf, mut shaper): (Option<String>, Option<String>) = (None, None);
-    for line in lines {
+    let tree = Tree::read(lines, device)?;
+    for (number, line) in lines.iter().enumerate() {
+        if tree.as_ref().is_some_and(|tree| tree.has(number)) {
+            continue;
+        }
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some(at) = words.windows(2).position(|pair| pair == ["dev", device]) else { continue };
         let is_class = words.contains(&"class");
@@ -54,6 +63,8 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
             _ => leaf = Some(rest.join(" ")),
         }
     }
+    let leaf_of_tree = tree.as_ref().map(|tree| tree.words.clone());
+    let mut leaf = leaf.or(leaf_of_tree);
     let mut shape = Shaper::Bucket(bucket);
     let emulator = emulator.unwrap_or_default();
     if let Some(serialized) = emulator.rate {
@@ -81,11 +92,11 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
         tick: Tick::Jiffies { hz: HZ, wheel: true },
         ..Device::default()
     };
-    Ok(Port { line: setup, delay: emulator.delay })
+    Ok(Port { line: setup, delay: emulator.delay, tree })
 }
 
 /// Leaves out where the discipline stands: `root`, `parent X`, `handle X`, `classid X`.
-fn skip_place<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
+pub(super) fn skip_place<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
     loop {
         words = match words {
             ["root" | "add" | "replace", rest @ ..] => rest,
