@@ -167,13 +167,26 @@ fn userspace(witnesses: &Witnesses) -> Vec<Finding> {
     let table = witnesses.state(&part("nf_tables", "CONFIG_NF_TABLES"));
     let native = witnesses.state(&part("nft_queue", "CONFIG_NFT_QUEUE"));
     let target = witnesses.state(&part("xt_NFQUEUE", "CONFIG_NETFILTER_XT_TARGET_NFQUEUE"));
-    let queue = if matches!(native, State::There | State::OnDemand) { native } else { target };
+    let (what, queue) = queueing(native, target);
     let fix = "build the kernel with it, or install its modules";
     vec![
         finding("nftables", "nftables (nf_tables)", table, Level::Error, NEEDED, fix),
-        finding("nfqueue", "`queue` in nftables", queue, Level::Error, NEEDED, fix),
+        finding("nfqueue", what, queue, Level::Error, NEEDED, fix),
         queue_module(witnesses, NEEDED),
     ]
+}
+
+/// The way of packets to NFQUEUE, by the states of the expression `queue` and of iptables' target.
+fn queueing(native: State, target: State) -> (&'static str, State) {
+    const QUEUE: &str = "`queue` in nftables";
+    match (native, target) {
+        (State::There | State::OnDemand, _) => (QUEUE, native),
+        (_, State::There | State::OnDemand) => {
+            ("iptables' NFQUEUE target, in place of `queue` in nftables,", target)
+        }
+        (State::Unknown, _) => (QUEUE, State::Unknown),
+        (State::Missing, other) => (QUEUE, other),
+    }
 }
 
 fn queue_module(witnesses: &Witnesses, needed: &str) -> Finding {
@@ -317,6 +330,21 @@ mod tests {
             dependencies: some(dependencies),
             loaded: some(loaded),
             options: some(options),
+        }
+    }
+
+    #[test]
+    fn what_hands_packets_over_is_called_by_its_name() {
+        let (what, state) = queueing(State::Missing, State::There);
+        assert!(what.starts_with("iptables' NFQUEUE target") && state == State::There, "{what}");
+        for (native, target, expected) in [
+            (State::There, State::Missing, State::There),
+            (State::OnDemand, State::There, State::OnDemand),
+            (State::Missing, State::Missing, State::Missing),
+            (State::Missing, State::Unknown, State::Unknown),
+            (State::Unknown, State::Missing, State::Unknown),
+        ] {
+            assert_eq!(queueing(native, target), ("`queue` in nftables", expected));
         }
     }
 
