@@ -22,8 +22,10 @@ async function open(browser, look) {
     await page.goto(`http://${ADDRESS}/?token=${TOKEN}`);
     await says(page, "#state", /live/);
     await says(page, "#words", /the upload/);
-    // Two points make a line.
+    await says(page, "#limits", /download 20.00 Mbit\/s, upload 5.00 Mbit\/s/);
+    // Two points make a line. The traffic comes near the upload's limit.
     await page.waitForFunction(() => document.querySelectorAll("#rate polyline").length === 2
+        && document.querySelectorAll("#rate line.limit.up").length === 1
         && document.querySelectorAll("#flows tbody tr").length > 0);
     return { page, wrong };
 }
@@ -45,6 +47,7 @@ async function change(page) {
     await page.locator("button[value=try]").click();
     await says(page, "#changed", /in force for 3600 s, unless it is kept/);
     assert.match(upload(), /bandwidth 4Mbit/);
+    await says(page, "#limits", /upload 4.00 Mbit/);
     await page.locator("button[value=undo]").click();
     await says(page, "#changed", /in force again: upload .*5Mbit/);
     assert.match(upload(), /bandwidth 5Mbit/);

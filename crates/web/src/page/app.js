@@ -36,11 +36,13 @@ function round(most) {
   return power * [1, 2, 3, 4, 5, 6, 8, 10].find(digit => digit * power >= most);
 }
 
-// Both ways over one time axis, in `unit` of the values.
-function chart(place, name, series, unit) {
+// Both ways over one time axis, in `unit` of the values. Limits are drawn where the values come near.
+function chart(place, name, series, unit, limits = []) {
   // Letters are as large as elsewhere, whatever the width; few of them on a phone.
   const WIDTH = Math.max(280, place.clientWidth);
-  const top = round(Math.max(0, ...series.flatMap(one => one.map(([, value]) => value / unit))));
+  const most = Math.max(0, ...series.flatMap(one => one.map(([, value]) => value)));
+  const near = limits.filter(limit => limit && limit < 10 * most);
+  const top = round(Math.max(most, ...near) / unit);
   const { seconds, step, label: each, unit: labelUnit, name: unitName } = SPANS[span];
   const end = now;
   const x = at => LEFT + (WIDTH - LEFT - 70) * Math.min(1, 1 - (end - at) / seconds);
@@ -57,6 +59,11 @@ function chart(place, name, series, unit) {
     made.append(node('text', { x: x(end - back), y: HEIGHT + 6, 'text-anchor': 'middle' }, label));
   }
   const ways = [['down', 'download'], ['up', 'upload']];
+  limits.forEach((limit, way) => {
+    if (!near.includes(limit)) return;
+    const at = y(limit);
+    made.append(node('line', { class: `limit ${ways[way][0]}`, x1: LEFT, x2: WIDTH - 70, y1: at, y2: at }));
+  });
   const ends = series.map(one => one.length ? y(one[one.length - 1][1]) + 4 : 0);
   if (Math.abs(ends[0] - ends[1]) < 14) ends[0] < ends[1] ? (ends[0] -= 7, ends[1] += 7) : (ends[0] += 7, ends[1] -= 7);
   series.forEach((one, way) => {
@@ -103,7 +110,11 @@ function draw() {
   find('words').replaceChildren(...view.words.map(text => node('li', {}, text)));
   const kept = points.get(chosen) || [];
   const series = key => [0, 1].map(way => kept.map(point => [point.at_s, point[key][way]]));
-  chart(find('rate'), `Rate, ${span}`, series('rate_bps'), 1e6);
+  const ways = ['download', 'upload'];
+  const limits = ways.map(way => (view.lines.find(line => line.direction === way) || {}).limit_bps);
+  const told = ways.flatMap((way, index) => limits[index] ? [`${way} ${rate(limits[index])}`] : []);
+  find('limits').textContent = told.length ? `Limits now, dotted where the rate comes near: ${told.join(', ')}` : '';
+  chart(find('rate'), `Rate, ${span}`, series('rate_bps'), 1e6, limits);
   chart(find('delay'), `Added latency, ${span}`, series('p99_ns'), 1e6);
   table(find('hosts'), ['Host', 'Download', 'Upload', 'Flows', 'Queued packets', 'p99 wait', 'Drops', 'Marks'],
     view.hosts.map(host => [host.name || host.address, rate(host.download_bps), rate(host.upload_bps),
