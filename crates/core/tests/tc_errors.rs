@@ -140,15 +140,15 @@ fn errors_say_what_where_and_what_instead() {
         assert_eq!(error.to_string(), message, "{words}");
     }
     for (words, number) in [
-        ("weight 0.1", "weight of one sample in the average"),
-        ("delay 9ms", "round trip without queueing, default 100ms"),
-        ("noadaptive", "keep the probability"),
-        ("gentle", "rise on up to twice max (default)"),
-        ("nogentle", "signal to all from max on"),
-        ("wait", "wait between signals (default)"),
+        ("weight 0.1", "weight of one sample in the average (ours)"),
+        ("delay 9ms", "round trip without queueing, default 100ms (ours)"),
+        ("noadaptive", "keep the probability (ours)"),
+        ("gentle", "rise on up to twice max (default; ours)"),
+        ("nogentle", "signal to all from max on (ours)"),
+        ("wait", "wait between signals (default; ours)"),
     ] {
         let error = qdisc::parse(&format!("red limit 40kb avpkt 1000 {words}")).unwrap_err();
-        assert!(error.to_string().contains(&format!("is for: ns: {number} (ours)")), "{error}");
+        assert!(error.to_string().contains(&format!("is for: ns: {number}")), "{error}");
     }
     for (class, fault) in [
         ("1:", "cannot be used"),

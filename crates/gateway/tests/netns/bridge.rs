@@ -56,10 +56,12 @@ pub fn frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies() {
     assert!(rate > 0.5, "{rate} Mbit/s");
 }
 
-/// Between client and server, also with a VLAN tag; and between either and the machine itself,
-/// which the data path is not to pass on.
+/// Between client and server, also with a VLAN tag; and between either and the machine itself.
 pub fn a_bridge_passes_each_frame_once() {
     let mut world = World::bridged();
+    // What the machine itself sends by the line's port, or gets there: the kernel's queue has it
+    // as well, and it goes past the daemon's own sockets.
+    let own = if queues_frames(&world) { 200 } else { 0 };
     let ways = [
         ("c", "s", "10.77.2.2"),
         ("s", "c", "10.77.2.3"),
@@ -76,10 +78,10 @@ pub fn a_bridge_passes_each_frame_once() {
         let shown = world.client("wan0").show().unwrap();
         shown.iter().map(|entry| entry.datapath.received).sum::<u64>()
     };
-    // What is for the machine itself, or comes from it, passes by.
     let passed = received(&world);
     println!("  {passed} frames were shaped");
-    assert!((3 * 200..4 * 200).contains(&passed), "{passed}");
+    let least = 3 * 200 + 2 * own;
+    assert!((least..least + 200).contains(&passed), "{passed}");
     for ends in [[("c", "lan0"), ("s", "wan0")], [("s", "wan0"), ("c", "lan0")]] {
         assert_eq!(tagged(&world, ends), 50);
     }
@@ -90,7 +92,7 @@ pub fn a_bridge_passes_each_frame_once() {
     for (from, to, bind) in ways {
         assert_eq!(copies(&world, (from, to), bind), [1; 200], "{from} to {bind}");
     }
-    assert!(received(&world) < 3 * 200);
+    assert!((2 * 200..3 * 200).contains(&(received(&world) - own)));
     // Nothing is left for a port that nobody listens to.
     let sockets = world.within("g", || std::fs::read_to_string("/proc/thread-self/net/packet"));
     for line in sockets.unwrap().lines().skip(1) {
