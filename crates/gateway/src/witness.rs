@@ -204,13 +204,19 @@ fn watch_for(limit: Span, stop: &AtomicBool) -> Lateness {
 }
 
 /// Processor time in ticks, from the machine's start.
+#[derive(Default)]
 struct Accounts {
     /// Of all processes: user, nice and system time.
     used: u64,
     stolen: u64,
-    /// Of each process that is ours or the kernel's, with those of its children that have ended.
+    /// Of each process that is ours, with those of its children that have ended.
     ours: BTreeMap<u32, u64>,
+    /// Of each thread of the kernel's.
+    kernel: BTreeMap<u32, u64>,
 }
+
+/// The process whose children are the kernel's threads.
+const KTHREADD: u32 = 2;
 
 impl Accounts {
     fn read() -> Accounts {
@@ -222,26 +228,33 @@ impl Accounts {
             Some((pid, Process::read(pid)?))
         });
         let processes: BTreeMap<u32, Process> = processes.collect();
-        let is_ours = |pid: u32| {
-            let ancestors = std::iter::successors(Some(pid), |pid| {
-                processes.get(pid).map(|process| process.parent).filter(|&parent| parent > 0)
-            });
-            // The second process is the parent of the kernel's threads.
-            ancestors.take(64).any(|pid| pid == std::process::id() || pid == 2)
+        let descend_from = |eldest: u32| -> BTreeMap<u32, u64> {
+            let descends = |pid: u32| {
+                let ancestors = std::iter::successors(Some(pid), |pid| {
+                    processes.get(pid).map(|process| process.parent).filter(|&parent| parent > 0)
+                });
+                ancestors.take(64).any(|pid| pid == eldest)
+            };
+            let family = processes.iter().filter(|(&pid, _)| descends(pid));
+            family.map(|(&pid, process)| (pid, process.used)).collect()
         };
-        let ours = processes.iter().filter(|(&pid, _)| is_ours(pid));
         Accounts {
             used: of(0) + of(1) + of(2),
             stolen: of(7),
-            ours: ours.map(|(&pid, process)| (pid, process.used)).collect(),
+            ours: descend_from(std::process::id()),
+            kernel: descend_from(KTHREADD),
         }
     }
 
-    /// Processor time of ours. A process that was not there before counts from its own start, and
-    /// the time of one that has ended has become its parent's.
+    /// Processor time of ours and the kernel's. A process that was not there before counts from its
+    /// own start. The time of one of ours that has ended has become its parent's; that of a thread
+    /// of the kernel's is nobody's.
     fn ours_since(&self, before: &Accounts) -> u64 {
         let sum = |accounts: &Accounts| accounts.ours.values().sum::<u64>();
-        sum(self).saturating_sub(sum(before))
+        let kernel = self.kernel.iter().map(|(pid, used)| {
+            used.saturating_sub(before.kernel.get(pid).copied().unwrap_or_default())
+        });
+        sum(self).saturating_sub(sum(before)) + kernel.sum::<u64>()
     }
 }
 
@@ -289,6 +302,17 @@ mod tests {
         // Processes are asked after the machine: what they use meanwhile is in its next account.
         let all = Accounts::read().used - before.used;
         assert!(all + 3 >= ours, "{ours} ticks of {all} were ours");
+    }
+
+    #[test]
+    fn a_thread_of_the_kernels_that_ends_takes_nothing_away() {
+        let accounts = |ours: &[(u32, u64)], kernel: &[(u32, u64)]| {
+            let [ours, kernel] = [ours, kernel].map(|all| all.iter().copied().collect());
+            Accounts { ours, kernel, ..Accounts::default() }
+        };
+        let before = accounts(&[(100, 7), (101, 5)], &[(8, 3), (9, 5_000)]);
+        let after = accounts(&[(100, 20), (102, 1)], &[(8, 4), (10, 2)]);
+        assert_eq!(after.ours_since(&before), 9 + 3);
     }
 
     #[test]
