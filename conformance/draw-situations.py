@@ -14,7 +14,6 @@ half to one and a half of the rate, small receive buffers, cake's ingress modes,
 marked ones, uploads beside a download, hosts, a stream, ACK filters, loss, starts, small queues.
 """
 
-import itertools
 import json
 import random
 import sys
@@ -30,7 +29,7 @@ ROUND_TRIPS = [10, 15, 25, 35, 45, 65, 75, 110, 150, 250, 350]
 PROBE = {"t": "probe"}
 
 
-def draw(rng):
+def draw(rng, _number):
     up = rng.choice(RATES)
     down = rng.choice([up, up, 20, 45, 90])
     control = rng.choice(["cubic", "cubic", "reno", "bbr"])
@@ -72,7 +71,7 @@ def transfers(rng, way, every):
             "n": int(25 / every), "start": 1.5}
 
 
-def draw_home(rng):
+def draw_home(rng, _number):
     up, down = rng.choice(UPLINKS), rng.choice(DOWNLINKS)
     way, other = rng.sample(["up", "down"], 2)
     controls = [rng.choice(CONTROLS) for _ in range(2)]
@@ -111,7 +110,7 @@ WIDE_DISCIPLINES = [
 MOST_MBIT = 1200
 
 
-def draw_wide(rng):
+def draw_wide(rng, _number):
     def between(low, high):
         """Each power as likely as another, in two digits."""
         return float(f"{low * (high / low) ** rng.random():.2g}")
@@ -239,19 +238,18 @@ def token_bucket(port, rate, leaf):
         yield f"{add} parent 1: handle 10: {leaf}"
 
 
+# Letter of the names, and what draws the situation of a number, by the words behind SEED and COUNT.
+KINDS = {(): ("R", draw), ("home",): ("L", draw_home), ("wide",): ("W", draw_wide), ("given",): ("V", draw_given)}
+
+
 def main():
     words = sys.argv[1:]
-    if not all(word.isdigit() for word in words[:2]) or words[2:] not in ([], ["home"], ["wide"], ["given"]) \
-            or len(words) < 2:
+    if len(words) < 2 or not all(word.isdigit() for word in words[:2]) or tuple(words[2:]) not in KINDS:
         sys.exit(__doc__)
     seed, count, *kind = words
     rng = random.Random(int(seed))
-    kinds = {"home": ("L", draw_home), "wide": ("W", draw_wide)}
-    letter, drawn = kinds.get("".join(kind), ("R", draw))
-    if kind == ["given"]:
-        letter, numbers = "V", itertools.count()
-        drawn = lambda rng: draw_given(rng, next(numbers))
-    json.dump({f"{letter}{seed}_{n:02}": drawn(rng) for n in range(int(count))}, sys.stdout, indent=1)
+    letter, drawn = KINDS[tuple(kind)]
+    json.dump({f"{letter}{seed}_{n:02}": drawn(rng, n) for n in range(int(count))}, sys.stdout, indent=1)
     print()
 
 
