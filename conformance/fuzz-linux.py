@@ -10,6 +10,7 @@ import fcntl
 import gzip
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -24,12 +25,21 @@ REFUSED = 3
 OLDEST = "6.1"
 
 
+def ended(status):
+    """A status in words: of what a signal ended it is 128 and the signal."""
+    try:
+        return f"{signal.Signals(status - 128).name}: a mistake in it, or a function of Linux's that it lacks"
+    except ValueError:
+        return f"status {status}"
+
+
 def ask(oracle, case, arrivals):
     """Linux's answer: lines, or None and why not."""
     hz = next((arg[3:] for arg in case["args"] if arg.startswith("hz=")), "1000")
     result = subprocess.run([f"{oracle}-{hz}"], input=configuration(case) + arrivals, text=True,
                             capture_output=True, check=False)
-    return (result.stdout, "") if result.returncode == 0 else (None, result.stderr.strip())
+    status = result.returncode if result.returncode >= 0 else 128 - result.returncode
+    return (result.stdout, "") if status == 0 else (None, result.stderr.strip() or ended(status))
 
 
 # Shrinking: recordings in a directory, replayed by `simnel conformance golden`.
@@ -186,7 +196,7 @@ class Counts:
             self.all = json.loads(path.read_text())
         self.all.setdefault("seeds", [])
         self.coverage = collections.Counter(self.all["coverage"])
-        self.packets = self.new = 0
+        self.packets = self.new = self.broken = 0
 
     def next_seed(self):
         return max((last + 1 for _, last in self.all["seeds"]), default=1)
@@ -202,7 +212,8 @@ class Counts:
         if verdict["refused"] is not None:
             self.all["refused"] += 1
             if verdict["refused"] != REFUSED:
-                print(f"seed {seed}: the oracle ends with status {verdict['refused']}", flush=True)
+                self.broken += 1
+                print(f"seed {seed}: the oracle ends with {ended(verdict['refused'])}", flush=True)
             return
         self.packets += verdict["packets"]
         self.all["packets"] += verdict["packets"]
@@ -224,6 +235,8 @@ def fuzz(options_):
     counts = Counts(directory / "fuzz.json")
     kinds = [kind for kind in KINDS if NEW.get(kind, options_.linux) == options_.linux]
     if options_.only:
+        if options_.only not in kinds:
+            sys.exit(f"fuzz-linux: {options_.only}: none of {', '.join(sorted(kinds))}")
         kinds = [options_.only]
     first = seed = options_.seed if options_.seed is not None else counts.next_seed()
     until, last = time.monotonic() + options_.seconds, None
@@ -262,7 +275,7 @@ def fuzz(options_):
           f"(least often: {', '.join(f'{k} {n}' for k, n in counts.coverage.most_common()[:-6:-1])})")
     for line in never_drawn(options_.simnel, kinds, counts.coverage):
         print(f"never drawn: {line}")
-    return 1 if counts.new else 0
+    return 1 if counts.new or counts.broken else 0
 
 
 def main():

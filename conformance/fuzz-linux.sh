@@ -13,8 +13,8 @@
 # Without --seed a run begins behind the last seed that was asked. --kept draws also what ours is known to do otherwise (fuzz_linux/changes.py, ledger.toml).
 # VERSION=6.12, or another that the registry has, names the Linux that is fetched (build-linux.sh).
 # --check asks the oracle about recordings that are there. SIMNEL names a simnel to use instead of
-# target/release/simnel, which is built if it is not there. Status 1: something differs; 3: Linux's
-# source, or what compiles it, is not to be had.
+# target/release/simnel, which is built if it is not there. Status 1: something differs, or the oracle
+# gave no answer; 3: Linux's source, or what compiles it, is not to be had.
 #
 #     conformance/fuzz-linux.sh ~/linux --seconds 600 --seed 1000 --only cake
 set -euo pipefail

@@ -21,12 +21,15 @@ link_linux() (
         -I$x86/generated/uapi -I$um/shared -Iarch/x86/um/shared -I$um/shared/skas
         -include include/linux/compiler-version.h -include include/linux/kconfig.h
         -include include/linux/compiler_types.h)
+    # Behind the source's own configuration. No filters stand here, which it may have.
+    printf '#undef CONFIG_%s\n' NET_CLS NET_CLS_ACT >"$work/configuration.h"
+    flags+=(-include "$work/configuration.h")
     if [ -n "$hz" ]; then
         mkdir "$work/generated"
         echo "$hz" | bc -q kernel/time/timeconst.bc >"$work/generated/timeconst.h"
-        printf '#undef CONFIG_HZ\n#define CONFIG_HZ %s\n' "$hz" >"$work/hz.h"
-        # In front of what was generated for the source's own HZ, behind its configuration.
-        flags=("-I$work" "${flags[@]}" -include "$work/hz.h")
+        printf '#undef CONFIG_HZ\n#define CONFIG_HZ %s\n' "$hz" >>"$work/configuration.h"
+        # In front of what was generated for the source's own HZ.
+        flags=("-I$work" "${flags[@]}")
     fi
 
     # compile FILE NAME [FLAG...]: each file's registration gets a name of its own, for all stand in

@@ -327,7 +327,8 @@ static void serve(void)
 		}
 		if (child < 0 || waitpid(child, &status, 0) != child)
 			bench_died("no child");
-		printf("# status %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128);
+		/* As shells tell it: a signal's number behind 128. */
+		printf("# status %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 		fflush(stdout);
 		free(text);
 	}
