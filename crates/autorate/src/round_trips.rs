@@ -1,4 +1,5 @@
-//! RTTs of passing TCP, from its own timestamps (RFC 7323, section 3).
+//! RTTs of passing TCP, from its own timestamps (RFC 7323, section 3); or, of connections without
+//! them, from sequence numbers.
 //!
 //! ```text
 //! sent(connection, stamp, now)      a segment leaves for the line, with this TSval
@@ -6,6 +7,9 @@
 //! came(connection, value, now)      a segment came from the line, with this TSval
 //! take(each)                        the lowest RTT of each connection since the last call
 //! take_comings(each)                its lowest coming, likewise
+//!
+//! asked(connection, ack, now)       a segment without timestamp leaves, and `ack` acknowledges it
+//! acknowledged(connection, ack, now)   a segment without timestamp came from the line
 //! ```
 //!
 //! A *coming* is the time from a far end's sending to the arrival here, but for a constant: the
@@ -19,6 +23,10 @@
 //! An echo may be late because the far end had nothing to send. If the segment bore data the far
 //! end acknowledges it by itself; else the connection must have been heard of shortly before. An
 //! application's pause is no round trip.
+//!
+//! Without timestamps an RTT is from a segment to the very acknowledgement of it. Of one that was
+//! sent twice there is none (Karn and Partridge, SIGCOMM 1987). After a loss an acknowledgement
+//! covers what came long before; such RTTs are for people to look at, and `take` has none of them.
 //!
 //! Upload and download may be two threads, and whoever takes a third: all is atomic, and nobody
 //! waits. Memory is bounded: a timestamp lies in the place that its hash picks, and a newer one
@@ -42,8 +50,8 @@ const PAUSE: Span = Span::from_millis(5);
 const UNIT_BITS: u32 = 10;
 /// The unit of comings.
 pub(crate) const COMING_UNIT: Span = Span(1 << UNIT_BITS);
-/// Of a place: the segment bore data.
-const DATA: u64 = 1 << 32;
+/// Of a place: the far end answers by itself, and to this segment alone.
+const SURE: u64 = 1 << 32;
 
 /// Timestamp of a segment that leaves for the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +65,7 @@ pub struct Stamp {
 /// Timestamps on their way, and what came of those that are back.
 #[derive(Debug)]
 pub struct RoundTrips {
-    /// Hash of connection and TSval (31 bits), whether there was data, when it left (32 bits).
+    /// Hash of connection and TSval or acknowledgement (31 bits), `SURE`, when it left (32 bits).
     places: [AtomicU64; PLACES],
     heard: [AtomicU32; CONNECTIONS],
     /// A connection (32 bits) and its lowest RTT (32 bits); zero is none.
@@ -96,8 +104,8 @@ impl RoundTrips {
         if here & TAG == tag && age(here, now) < LONGEST {
             return;
         }
-        let data = if stamp.has_data { DATA } else { 0 };
-        place.store(tag | data | u64::from(units(now)), Relaxed);
+        let sure = if stamp.has_data { SURE } else { 0 };
+        place.store(tag | sure | u64::from(units(now)), Relaxed);
     }
 
     /// A segment of `connection` came from the line, with the echo of `value`. The RTT, if it is
@@ -114,12 +122,36 @@ impl RoundTrips {
         }
         place.store(0, Relaxed);
         let rtt = age(here, now);
-        let waited = here & DATA == 0 && pause > PAUSE.max(Span(rtt.0 / 4));
+        let waited = here & SURE == 0 && pause > PAUSE.max(Span(rtt.0 / 4));
         if waited || rtt >= LONGEST {
             return None;
         }
         self.keep(connection, rtt);
         Some(rtt)
+    }
+
+    /// A segment without timestamp leaves for the line, and `ack` will acknowledge all of it.
+    #[inline]
+    pub fn asked(&self, connection: u64, ack: u32, now: Time) {
+        let (place, tag) = self.place(connection, ack);
+        let here = place.load(Relaxed);
+        let is_again = here & TAG == tag && age(here, now) < LONGEST;
+        let first = tag | SURE | u64::from(units(now));
+        place.store(if is_again { here & !SURE } else { first }, Relaxed);
+    }
+
+    /// A segment without timestamp came from the line, with this acknowledgement. The RTT, if it is
+    /// one.
+    #[inline]
+    pub fn acknowledged(&self, connection: u64, ack: u32, now: Time) -> Option<Span> {
+        let (place, tag) = self.place(connection, ack);
+        let here = place.load(Relaxed);
+        if here & TAG != tag {
+            return None;
+        }
+        place.store(0, Relaxed);
+        let rtt = age(here, now);
+        (here & SURE != 0 && rtt < LONGEST).then_some(rtt)
     }
 
     /// The lowest RTT of each connection that had any since the last call, of at most some tens.
@@ -180,7 +212,7 @@ pub(crate) fn coming(sent: u32, now: Time) -> u32 {
 }
 
 /// Bits of a place that tell timestamps apart.
-const TAG: u64 = !(DATA | 0xffff_ffff);
+const TAG: u64 = !(SURE | 0xffff_ffff);
 
 fn units(time: Time) -> u32 {
     (time.0 >> UNIT_BITS) as u32

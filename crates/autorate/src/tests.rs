@@ -323,6 +323,30 @@ fn a_far_end_that_had_nothing_to_send_shows_no_round_trip() {
     assert_eq!(trips.echoed(5, 6, at(24_100)), None);
 }
 
+#[test]
+fn without_timestamps_a_round_trip_is_to_the_very_acknowledgement_and_none_if_sent_twice() {
+    let trips = RoundTrips::new();
+    let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
+    trips.asked(5, 0, at(1000));
+    trips.asked(5, 1460, at(1001));
+    trips.asked(6, 1460, at(1010));
+    assert_eq!(trips.acknowledged(5, 1459, at(1020)), None, "nobody sent that");
+    assert_eq!(trips.acknowledged(5, 0, at(1020)).map(ms), Some(20));
+    assert_eq!(trips.acknowledged(6, 1460, at(1030)).map(ms), Some(20));
+    assert_eq!(trips.acknowledged(6, 1460, at(1031)), None, "only the first counts");
+    // It is sent again, and once more: which of them was answered?
+    trips.asked(5, 1460, at(1100));
+    trips.asked(5, 1460, at(1200));
+    assert_eq!(trips.acknowledged(5, 1460, at(1210)), None);
+    trips.asked(5, 2920, at(2000));
+    assert_eq!(trips.acknowledged(5, 2920, at(12_001)), None, "after ten seconds");
+    // Numbers come again after 4 GB.
+    trips.asked(5, 4380, at(20_000));
+    trips.asked(5, 4380, at(40_000));
+    assert_eq!(trips.acknowledged(5, 4380, at(40_030)).map(ms), Some(30));
+    assert_eq!(taken(&trips), [], "these are for people");
+}
+
 /// Of comings the lowest of each connection is kept, and of two in one place the first.
 #[test]
 fn comings_and_round_trips_are_kept_by_connection() {

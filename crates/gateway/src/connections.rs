@@ -21,7 +21,13 @@ impl Connections {
     /// The connection of the packet that starts with `bytes`.
     #[inline]
     pub(crate) fn of(&self, bytes: &[u8]) -> u64 {
-        self.0.hash(&of_both_directions(flow_keys(LINK, bytes))).flow
+        self.of_keys(flow_keys(LINK, bytes))
+    }
+
+    /// The connection of packets with these keys.
+    #[inline]
+    pub(crate) fn of_keys(&self, keys: FlowKeys) -> u64 {
+        self.0.hash(&of_both_directions(keys)).flow
     }
 }
 

@@ -20,7 +20,7 @@ mod tests;
 
 pub use link::{LinkLayer, MAX_VLAN_TAGS};
 pub use rewrite::{clear_dscp, set_ecn_ce, set_tos};
-pub use tcp::{ack_view, announced_segment, AckView};
+pub use tcp::{ack_view, announced_segment, awaited_ack, AckView};
 
 use crate::flow::{Addresses, FlowHash, FlowHasher};
 use crate::packet::{Flags, Packet};

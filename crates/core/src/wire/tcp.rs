@@ -149,6 +149,20 @@ pub fn ack_view(link: LinkLayer, bytes: &[u8]) -> Option<AckView> {
     Some(view)
 }
 
+/// The acknowledgement that a far end answers a segment with, if it asks for one: its sequence
+/// number behind SYN, data and FIN (RFC 9293, section 3.4). None if there is none of these.
+pub fn awaited_ack(link: LinkLayer, bytes: &[u8]) -> Option<u32> {
+    let ip = carrier(link, bytes)?;
+    let fixed = ip.body.first_chunk::<TCP_HEADER>()?;
+    let header = Some(usize::from(fixed[12] >> 4) * 4).filter(|length| *length >= TCP_HEADER)?;
+    let payload = ip.stated_body.checked_sub(header)?;
+    let flags = u16::from(fixed[13]);
+    let one = |flag| usize::from(flags & flag != 0);
+    let asks = payload + one(AckView::SYN) + one(AckView::FIN);
+    let sequence = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
+    (asks > 0).then(|| sequence.wrapping_add(asks as u32))
+}
+
 /// Two big-endian words; zeros if there are not eight bytes.
 fn pair(bytes: &[u8]) -> (u32, u32) {
     match bytes.first_chunk::<8>() {

@@ -438,6 +438,33 @@ fn a_syn_announces_its_segments_and_nothing_else_does() {
     }
 }
 
+#[test]
+fn an_acknowledgement_is_awaited_behind_syn_data_and_fin() {
+    const SYN: u16 = AckView::SYN;
+    const FIN: u16 = AckView::FIN;
+    let frame = |flags, payload| ethernet(0x0800, &v4(6, &tcp(flags, &[1; 12], payload)));
+    let awaited = |frame: &[u8]| awaited_ack(LinkLayer::Ethernet, frame);
+    let sequence = u32::from_be_bytes(tcp(0, &[], 0)[4..8].try_into().unwrap());
+    for (flags, payload, behind) in
+        [(SYN, 0, 1), (SYN, 9, 10), (0x10, 9, 9), (0x10 | FIN, 0, 1), (FIN | SYN, 9, 11)]
+    {
+        let frame = frame(flags, payload);
+        assert_eq!(awaited(&frame), Some(sequence.wrapping_add(behind)));
+        // Captured without its data; and without some of its fixed header.
+        assert_eq!(awaited(&frame[..frame.len() - payload]), awaited(&frame));
+        assert_eq!(awaited(&frame[..14 + 20 + 19]), None);
+    }
+    assert_eq!(awaited(&frame(0x10, 0)), None);
+    for words in [0, 4] {
+        let mut impossible = frame(SYN, 9);
+        impossible[14 + 20 + 12] = words << 4;
+        assert_eq!(awaited(&impossible), None);
+    }
+    let mut round = frame(0x10, 9);
+    round[14 + 20 + 4..][..4].fill(0xff);
+    assert_eq!(awaited(&round), Some(8));
+}
+
 mod acks {
     use super::*;
 

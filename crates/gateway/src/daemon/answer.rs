@@ -90,7 +90,8 @@ impl Daemon {
                 ..Reply::done()
             }),
             Request::Flows {} => gateway.flows().map(|directions| {
-                let (lines, flows) = flows::entries(interface, &directions);
+                let (lines, flows) =
+                    flows::entries(interface, &directions, |keys| gateway.rtt(keys));
                 Reply { lines: Some(lines), flows: Some(flows), ..Reply::done() }
             }),
             Request::Record { direction } => gateway

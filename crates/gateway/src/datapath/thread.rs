@@ -92,7 +92,7 @@ pub(crate) struct Surroundings {
     pub(crate) tuning: Tuning,
     /// Shared by the interface's directions.
     pub(crate) segments: Arc<SegmentSizes>,
-    /// Whom it tells of TCP's timestamps.
+    /// Whom it tells of TCP's round trips.
     pub(crate) passing: Option<Passing>,
     /// Where it tells that it lives.
     pub(crate) vitals: &'static Vitals,

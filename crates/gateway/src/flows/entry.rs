@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use simnel_core::flow::Addresses;
-use simnel_core::Time;
+use simnel_core::wire::FlowKeys;
+use simnel_core::{Span, Time};
 
 use super::{Flow, Part};
 use crate::direction::Direction;
@@ -46,6 +47,9 @@ pub struct FlowEntry {
     pub sojourn_ns: u64,
     /// 99th percentile of the sojourn of the last 128 to 256 packets; a quarter too high at most.
     pub sojourn_p99_ns: u64,
+    /// Smoothed RTT of a TCP connection between here and its far end, without our own queue. None
+    /// until one is seen, which begins with the first question.
+    pub rtt_ns: Option<u64>,
     /// Time since the first packet arrived.
     pub age_ns: u64,
     /// Time since the last packet arrived.
@@ -54,7 +58,12 @@ pub struct FlowEntry {
 
 impl FlowEntry {
     /// The entry of `flow` at `now`.
-    fn of(dev: &str, direction: Direction, flow: &Flow, now: Time) -> FlowEntry {
+    fn of(
+        dev: &str,
+        direction: Direction,
+        flow: &Flow,
+        (rtt, now): (Option<Span>, Time),
+    ) -> FlowEntry {
         let (source, destination): (IpAddr, IpAddr) = match flow.keys.addresses {
             Addresses::V4(source, destination) => (source.into(), destination.into()),
             Addresses::V6(source, destination) => (source.into(), destination.into()),
@@ -78,21 +87,24 @@ impl FlowEntry {
             backlog_bytes: flow.backlog_bytes,
             sojourn_ns: flow.sojourn.0,
             sojourn_p99_ns: flow.sojourn_p99().0,
+            rtt_ns: rtt.map(|rtt| rtt.0),
             age_ns: now.since(flow.first).0,
             idle_ns: now.since(flow.last).0,
         }
     }
 }
 
-/// The entries of `directions` of `dev`.
+/// The entries of `directions` of `dev`, with the RTT of each that `rtt` knows.
 pub(crate) fn entries(
     dev: &str,
     directions: &[(Direction, Part)],
+    rtt: impl Fn(FlowKeys) -> Option<Span>,
 ) -> (Vec<LineEntry>, Vec<FlowEntry>) {
     let line = |(direction, part): &(Direction, Part)| LineEntry::of(dev, *direction, part);
     let lines = directions.iter().map(line).collect();
     let flows = directions.iter().flat_map(|(direction, part)| {
-        part.flows.iter().map(|flow| FlowEntry::of(dev, *direction, flow, part.now))
+        let entry = |flow: &Flow| FlowEntry::of(dev, *direction, flow, (rtt(flow.keys), part.now));
+        part.flows.iter().map(entry)
     });
     (lines, flows.collect())
 }

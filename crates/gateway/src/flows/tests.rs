@@ -1,5 +1,5 @@
 use simnel_core::flow::{FlowHasher, HashKey};
-use simnel_core::wire::Classifier;
+use simnel_core::wire::{Classifier, FlowKeys};
 
 use super::*;
 use crate::direction::Direction;
@@ -80,13 +80,15 @@ fn entries_tell_of_each_flow_and_of_the_line() {
     table.arrived(&one, &bytes, Time(6));
     let mut part = table.copy(0, empty_part(), Time(9));
     (1..PARTS).for_each(|n| part.flows.extend(table.copy(n, empty_part(), Time(9)).flows));
-    let (lines, flows) = entries("wan", &[(Direction::Upload, part)]);
+    let rtt = |keys: FlowKeys| (keys.ports == [0, 7, 0, 53]).then_some(Span(40));
+    let (lines, flows) = entries("wan", &[(Direction::Upload, part)], rtt);
     let ([line], [flow]) = (&lines[..], &flows[..]) else { panic!("{lines:?} {flows:?}") };
     let from = |end: u8| std::net::IpAddr::from([192, 0, 2, end]);
     assert_eq!((flow.source, flow.sport), (from(1), 7));
     assert_eq!((flow.destination, flow.dport, flow.protocol), (from(2), 53, 17));
     assert_eq!((flow.age_ns, flow.idle_ns, flow.packets, flow.backlog_packets), (4, 3, 1, 1));
     assert_eq!((flow.sojourn_ns, line.sojourn_ns), (3_000_000, 3_000_000));
+    assert_eq!(flow.rtt_ns, Some(40));
     assert_eq!((line.now_ns, line.sojourns.iter().sum::<u64>()), (9, 1));
     assert_eq!((&*line.dev, line.direction), ("wan", flow.direction));
 }

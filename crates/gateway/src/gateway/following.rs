@@ -7,7 +7,7 @@ use super::Gateway;
 use crate::autorate::{Line, Passed};
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::words;
+use crate::{sys, words};
 
 impl Line for Gateway {
     /// Counters are the threads' own, at all times.
@@ -24,9 +24,10 @@ impl Line for Gateway {
         })
     }
 
-    /// RTTs of passing TCP, where rates follow the line.
+    /// RTTs of passing TCP, which from now on are looked for.
     fn round_trips(&self) -> Option<&RoundTrips> {
-        self.passing.as_ref().map(|passing| passing.trips.as_ref())
+        self.passing.ask(sys::now());
+        Some(self.passing.trips())
     }
 
     /// Less than [`Gateway::change`], which takes longer.

@@ -58,7 +58,7 @@ impl Lane {
             bits: gateway.marks.bits,
             tuning: gateway.settings.tuning,
             segments: Arc::clone(&gateway.segments),
-            passing: gateway.passing.clone().map(|shared| Passing::new(shared, direction)),
+            passing: Some(Passing::new(Arc::clone(&gateway.passing), direction)),
             vitals: gateway.watch.board.lane(index),
             key: gateway.key,
         };

@@ -23,6 +23,8 @@ use simnel_core::flow::HashKey;
 use simnel_core::qdisc::cake::Member;
 use simnel_core::qdisc::{self, Config, ConfigError, Device};
 use simnel_core::sched::parallel::Timing;
+use simnel_core::wire::FlowKeys;
+use simnel_core::Span;
 
 use crate::autorate::{Autorate, Own};
 use crate::classify;
@@ -234,8 +236,8 @@ pub struct Gateway {
     /// Of the flow hashes.
     key: HashKey,
     segments: Arc<SegmentSizes>,
-    /// Where rates follow the line.
-    passing: Option<passing::Shared>,
+    /// RTTs of passing TCP.
+    passing: Arc<passing::Shared>,
     /// Those of a bridge whose frames the kernel cannot queue.
     ports: Option<Ports>,
     lanes: Vec<Lane>,
@@ -271,8 +273,8 @@ impl Gateway {
             SegmentSizes::new().map_err(|e| Error::system("asking for randomness", e))?;
         let segments = Arc::new(segments);
         let key = classify::random_key().map_err(|e| Error::system("asking for randomness", e))?;
-        let passing = settings.autorate.as_ref().map(|_| passing::Shared::new()).transpose();
-        let passing = passing.map_err(|e| Error::system("asking for randomness", e))?;
+        let passing =
+            passing::Shared::new().map_err(|e| Error::system("asking for randomness", e))?;
         let mut gateway = Gateway {
             settings,
             marks,
@@ -466,11 +468,13 @@ impl Gateway {
         Ok(all)
     }
 
-    /// The flows of both directions; each thread answers in parts of some 20 µs.
+    /// The flows of both directions; each thread answers in parts of some 20 µs. RTTs are looked
+    /// for from now on, for a while.
     ///
     /// # Errors
     /// As [`Gateway::show`].
     pub(crate) fn flows(&self) -> Result<Vec<(Direction, Part)>, Error> {
+        self.passing.ask(sys::now());
         let part = |lane: &Lane, number| {
             lane.remote.flows(number).map_err(|_| Error::Unresponsive(lane.direction))
         };
@@ -482,6 +486,12 @@ impl Gateway {
             Ok(all)
         };
         self.of_each_direction(all, Part::join)
+    }
+
+    /// The smoothed RTT between here and the far end of the connection with these keys, once it has
+    /// been seen.
+    pub(crate) fn rtt(&self, keys: FlowKeys) -> Option<Span> {
+        self.passing.rtt(keys)
     }
 
     /// Changes one direction. Queued packets stay queued, also when the discipline becomes another.

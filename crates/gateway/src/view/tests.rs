@@ -26,6 +26,7 @@ fn flow(direction: Direction, host: u8, port: u16, bytes: u64) -> FlowEntry {
         backlog_bytes: 0,
         sojourn_ns: 5_000_000,
         sojourn_p99_ns: 6_000_000,
+        rtt_ns: None,
         age_ns: SECOND_NS,
         idle_ns: 0,
     }

@@ -61,6 +61,7 @@ pub const TOGETHER: &[Case] = &[
     ("flow_offload_is_warned_of", flow_offload_is_warned_of),
     ("deaf_clients_keep_nobody_waiting", control::deaf_clients_keep_nobody_waiting),
     ("flows_are_told_of", flows::flows_are_told_of),
+    ("round_trips_leave_our_own_queue_out", flows::round_trips_leave_our_own_queue_out),
     ("fragments_are_paid_for", flows::fragments_are_paid_for),
     ("hosts_say_their_names_by_mdns", flows::hosts_say_their_names_by_mdns),
     ("rules_except_what_ipsec_will_encapsulate", kernel::rules_except_what_ipsec_will_encapsulate),

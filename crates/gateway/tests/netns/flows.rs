@@ -8,6 +8,7 @@ use simnel_gateway::flows::{FlowEntry, LineEntry};
 use simnel_gateway::view::{Look, Naming, Viewer};
 use simnel_gateway::Direction;
 
+use crate::transfer::Transfer;
 use crate::world::{address, bound, option, World};
 
 const PORT: u16 = 7000;
@@ -66,6 +67,38 @@ pub fn flows_are_told_of() {
     assert!(flow.idle_ns >= 900_000_000, "silent since the last datagram: {flow:?}");
     assert!(line.sojourns.iter().sum::<u64>() >= received);
     assert_eq!((line.untracked, line.evicted), (0, 0));
+    world.stop();
+}
+
+/// An upload waits long in our queue, and its RTT is what lies behind; with timestamps and without.
+pub fn round_trips_leave_our_own_queue_out() {
+    let mut world = World::new();
+    world.start(&["wan0=cake bandwidth 20mbit|line rate 4mbit fifo 100p"]);
+    for (port, timestamps) in [(PORT, "1"), (PORT + 1, "0")] {
+        world.shell("c", &format!("echo {timestamps} > /proc/sys/net/ipv4/tcp_timestamps"));
+        let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", port), false);
+        let begin = Instant::now();
+        loop {
+            std::thread::sleep(Duration::from_millis(300));
+            let (_, flows) = world.client("wan0").flows().unwrap();
+            let of = |direction| {
+                let ours = |flow: &&FlowEntry| {
+                    flow.direction == direction && (flow.dport == port || flow.sport == port)
+                };
+                flows.iter().find(ours)
+            };
+            if let Some((up, down)) = of(Direction::Upload).zip(of(Direction::Download)) {
+                println!("  waits {} ns, RTT {:?} ns", up.sojourn_ns, up.rtt_ns);
+                assert_eq!(up.rtt_ns, down.rtt_ns);
+                // Another round trip than one that waits in line: on a busy machine, too.
+                if up.sojourn_ns > 100_000_000 && up.rtt_ns.is_some_and(|ns| ns < 25_000_000) {
+                    break;
+                }
+            }
+            assert!(begin.elapsed() < Duration::from_secs(15), "timestamps {timestamps}");
+        }
+        upload.end();
+    }
     world.stop();
 }
 

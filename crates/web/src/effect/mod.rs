@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A flow is taken for one that takes what it gets if its direction is full and it has had drops,
-//! marks or packets queued; every other one keeps its rate. Neither the line's round-trip time nor
-//! its rate can be seen from here: 50 ms, and what is set. The scenario is part of the answer, for
-//! `simnel sim`.
+//! marks or packets queued; every other one keeps its rate. Its far end is as far away as its RTT
+//! was seen to be, else 50 ms. The line's rate cannot be seen from here: it is what is set. The
+//! scenario is part of the answer, for `simnel sim`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -162,6 +162,8 @@ struct Flow {
     dscp: u8,
     /// Bits a second and bytes of a packet; None: what it gets.
     keeps: Option<(u64, u64)>,
+    /// To its far end and back, if it was seen.
+    rtt_us: Option<u64>,
 }
 
 impl Load {
@@ -176,13 +178,18 @@ impl Load {
             host: hosts.iter().position(|host| *host == flow.home()).unwrap_or(0),
             dscp: flow.entry.dscp,
             keeps: (!is_greedy(flow, &view.lines)).then(|| (flow.rate_bps, length(flow))),
+            rtt_us: flow.entry.rtt_ns.map(|ns| ns / 1_000),
         };
         let mut flows: Vec<Flow> = active.iter().map(flow).collect();
         let is_idle = flows.is_empty();
         if is_idle {
-            let one =
-                |line: &LineView| Flow { direction: line.direction, host: 0, dscp: 0, keeps: None };
-            flows.extend(view.lines.iter().map(one));
+            flows.extend(view.lines.iter().map(|line| Flow {
+                direction: line.direction,
+                host: 0,
+                dscp: 0,
+                keeps: None,
+                rtt_us: None,
+            }));
         }
         Load { flows, is_idle, left_out }
     }
@@ -228,12 +235,22 @@ impl Load {
         for host in 0..=hosts {
             let _ = write!(text, "\n[[host]]\nname = \"home{host}\"\nside = \"home\"\n");
         }
+        text += "\n[[host]]\nname = \"far\"\nside = \"internet\"\n";
+        for (number, flow) in self.flows.iter().enumerate() {
+            let Some(rtt) = flow.rtt_us else { continue };
+            let _ = write!(
+                text,
+                "\n[[host]]\nname = \"far{number}\"\nside = \"internet\"\nrtt = \"{rtt}us\"\n"
+            );
+        }
         for (number, flow) in self.flows.iter().enumerate() {
             let way = if flow.direction == Direction::Upload { "up" } else { "down" };
+            let far = flow.rtt_us.map_or(String::new(), |_| number.to_string());
             let _ = write!(
                 text,
                 "\n[[traffic]]\nname = \"flow {number}\"\nhome = \"home{}\"\n\
-                 direction = \"{way}\"\ndscp = \"{}\"\nstagger = \"100ms\"\n",
+                 internet = \"far{far}\"\ndirection = \"{way}\"\ndscp = \"{}\"\n\
+                 stagger = \"100ms\"\n",
                 flow.host, flow.dscp
             );
             text += &match flow.keeps {
@@ -243,7 +260,8 @@ impl Load {
                 None => "kind = \"bulk\"\n".into(),
             };
         }
-        let probe = format!("name = \"{PROBE}\"\nkind = \"ping\"\nhome = \"home0\"");
+        let ends = "home = \"home0\"\ninternet = \"far\"";
+        let probe = format!("name = \"{PROBE}\"\nkind = \"ping\"\n{ends}");
         text + &format!("\n[[traffic]]\n{probe}\ninterval = \"20ms\"\n")
     }
 }

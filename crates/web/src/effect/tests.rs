@@ -54,6 +54,7 @@ fn flow(direction: Direction, host: u8, protocol: u8, rate_bps: u64, size: u64) 
         backlog_bytes: 0,
         sojourn_ns: 0,
         sojourn_p99_ns: 0,
+        rtt_ns: None,
         age_ns: 0,
         idle_ns: 0,
     };
@@ -103,7 +104,28 @@ fn what_a_change_would_do_is_seen_beforehand() {
     // Whoever wants to know more runs it.
     let scenario = Scenario::parse(&effect.scenario, "again", &no_files).unwrap();
     assert!(scenario.simulation(Some(words)).is_ok());
-    assert_eq!(effect.scenario.matches("[[host]]").count(), 3);
+    assert_eq!(effect.scenario.matches("[[host]]").count(), 4);
+}
+
+/// A greedy flow over a long way does not fill within the time what it fills over a short one.
+#[test]
+fn far_ends_are_as_far_away_as_they_were_seen_to_be() {
+    let download = |rtt_ms: u64| {
+        let mut greedy = flow(Direction::Download, 7, TCP, 19_500_000, 1_500);
+        (greedy.entry.drops, greedy.entry.rtt_ns) = (9, Some(rtt_ms * 1_000_000));
+        let mut film = flow(Direction::Download, 8, TCP, 500_000, 1_500);
+        film.entry.sport = 444;
+        let mut view = evening();
+        view.flows = vec![greedy, film];
+        view.lines[1].rate_bps = 20_000_000;
+        let effect =
+            effect(&view, Direction::Upload, ("cake bandwidth 3Mbit", Some(3_000_000))).unwrap();
+        assert!(effect.scenario.contains("internet = \"far0\""), "{}", effect.scenario);
+        assert!(effect.scenario.contains("internet = \"far\""), "{}", effect.scenario);
+        effect.after.download.mbps
+    };
+    let (near, far) = (download(15), download(900));
+    assert!(near > 17.0 && far < near / 2.0, "{near} {far}");
 }
 
 #[test]

@@ -125,10 +125,10 @@ function draw() {
   const wanted = find('filter').value.toLowerCase();
   const rows = view.flows.map(flow => [`${flow.host || ''} ${endOf(flow, 'source')} → ${endOf(flow, 'destination')}`.trim(),
     rate(flow.rate_bps), { 6: 'TCP', 17: 'UDP', 1: 'ICMP', 58: 'ICMP' }[flow.protocol] || flow.protocol, flow.backlog_packets,
-    ms(flow.sojourn_ns), flow.drops, flow.class || '']);
+    ms(flow.sojourn_ns), flow.rtt_ns === null ? '–' : ms(flow.rtt_ns), flow.drops, flow.class || '']);
   const fit = rows.filter(cells => cells.join(' ').toLowerCase().includes(wanted));
   const listed = fit.slice(0, mostFlows);
-  table(find('flows'), ['Flow', 'Rate', 'Protocol', 'Queued packets', 'Wait', 'Drops', 'Tier'], listed);
+  table(find('flows'), ['Flow', 'Rate', 'Protocol', 'Queued packets', 'Wait', 'RTT', 'Drops', 'Tier'], listed);
   // Beyond those that the server tells of, nothing is known but how many they are.
   const others = (wanted || !shown ? fit.length : shown.flow_count) - listed.length;
   const more = find('more');

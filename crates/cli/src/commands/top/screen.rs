@@ -33,6 +33,8 @@ q          quit
 
 now, p50, p99   time in the queue: of the last packet, and of half and
                 of 99 % of the packets of the last ten looks
+rtt             from here to the far end and back, without our queue;
+                of TCP, smoothed
 cpu             share of a core that the data path's thread takes
 
 Any key closes this.";
@@ -68,15 +70,16 @@ const HOSTS: [Column; 8] = [
 ];
 
 /// Columns of the flows.
-const FLOWS: [Column; 9] = [
+const FLOWS: [Column; 10] = [
     Column::fixed(4, 3),
     // Room for an address of IPv4, and for another with its protocol and port.
     Column { least: 15, share: 2, rank: 0 },
     Column { least: 21, share: 3, rank: 2 },
     Column::fixed(5, 1),
-    Column::fixed(6, 6),
     Column::fixed(6, 8),
+    Column::fixed(6, 9),
     Column::fixed(6, 4),
+    Column::fixed(6, 6),
     Column::fixed(5, 7),
     Column::fixed(11, 5),
 ];
@@ -387,8 +390,9 @@ fn draw_flows(state: &State, frame: &mut Frame<'_>, area: Rect) {
             right(bytes(entry.backlog_bytes)),
             right(time(entry.sojourn_ns)),
             right(time(entry.sojourn_p99_ns)),
+            right(entry.rtt_ns.map_or("-".to_owned(), time)),
             right(short(entry.drops)),
-            Cell::from(cut(class, wide(8))),
+            Cell::from(cut(class, wide(9))),
         ]
     };
     let flows = state.flows();

@@ -25,8 +25,8 @@ pub enum Table {
 pub const HOST_COLUMNS: [&str; 8] =
     ["host", "up bit/s", "down bit/s", "flows", "queued", "p99", "drops", "marks"];
 /// Headings of the flows' columns; each can be sorted by.
-pub const FLOW_COLUMNS: [&str; 9] =
-    ["way", "host", "with", "bit/s", "queued", "now", "p99", "drops", "class"];
+pub const FLOW_COLUMNS: [&str; 10] =
+    ["way", "host", "with", "bit/s", "queued", "now", "p99", "rtt", "drops", "class"];
 /// Characters of a filter.
 const LONGEST_FILTER: usize = 40;
 
@@ -202,13 +202,14 @@ impl State {
             4 => flow.entry.backlog_bytes,
             5 => flow.entry.sojourn_ns,
             6 => flow.entry.sojourn_p99_ns,
+            7 => flow.entry.rtt_ns.unwrap_or(0),
             _ => flow.entry.drops,
         };
         match self.sorted_by() {
             0 => flows.sort_by_key(|flow| flow.entry.direction),
             1 => flows.sort_by_key(|flow| host(flow)),
             2 => flows.sort_by_key(|flow| flow.remote()),
-            8 => flows.sort_by_key(|flow| flow.class.clone()),
+            9 => flows.sort_by_key(|flow| flow.class.clone()),
             _ => flows.sort_by_key(|flow| std::cmp::Reverse(number(flow))),
         }
         if self.reversed {

@@ -64,6 +64,7 @@ fn flow(host: &str, address: [u8; 4], port: u16, rate_bps: u64) -> FlowView {
             backlog_bytes: 1_514,
             sojourn_ns: 4_000_000,
             sojourn_p99_ns: 9_000_000,
+            rtt_ns: Some(31_000_000),
             age_ns: 5,
             idle_ns: 0,
         },
@@ -147,7 +148,7 @@ fn eighty_columns_hold_every_figure() {
     press(&mut flows, "\t");
     let text = shown(&flows, 80);
     let far = "tcp 192.0.2.1:443";
-    for figure in ["up ", "laptop", far, "8.00M", "9.0 ms", "Best Effort"] {
+    for figure in ["up ", "laptop", far, "8.00M", "9.0 ms", "31 ms", "Best Effort"] {
         assert!(text.contains(figure), "80 columns lack `{figure}`:\n{text}");
     }
     // Who has no name is told by an address.

@@ -98,7 +98,7 @@ pub(super) struct Engine {
     classifier: Classifier,
     filters_acks: bool,
     segments: Arc<SegmentSizes>,
-    /// None where no rate follows the line.
+    /// None where nobody will ask for RTTs.
     passing: Option<Passing>,
     /// None while nobody records.
     recorder: Option<Recorder>,
@@ -265,7 +265,7 @@ impl Engine {
         self.counters.realtime = realtime;
     }
 
-    /// Whom it tells of TCP's timestamps.
+    /// Whom it tells of TCP's round trips.
     pub(super) fn tells_of_passing(&mut self, passing: Option<Passing>) {
         self.passing = passing;
     }
