@@ -19,10 +19,15 @@ async function open(browser, look) {
     await page.exposeFunction("violated", (what) => wrong.push(`policy: ${what}`));
     await page.addInitScript(() => addEventListener("securitypolicyviolation",
         ({ violatedDirective, blockedURI }) => window.violated(`${violatedDirective} ${blockedURI}`)));
+    await page.addInitScript(() => new MutationObserver(() => {
+        const words = document.querySelector("#words")?.textContent || "";
+        if (words.includes("nothing is shaped")) window.violated(`at first it says "${words}"`);
+    }).observe(document, { subtree: true, childList: true }));
     await page.goto(`http://${ADDRESS}/?token=${TOKEN}`);
     await says(page, "#state", /live/);
     await says(page, "#words", /the upload/);
     await says(page, "#limits", /download 20.00 Mbit\/s, upload 5.00 Mbit\/s/);
+    await says(page, "#flows tr", /Wait.*RTT.*Drops/);
     // Two points make a line. The traffic comes near the upload's limit.
     await page.waitForFunction(() => document.querySelectorAll("#rate polyline").length === 2
         && document.querySelectorAll("#rate line.limit.up").length === 1

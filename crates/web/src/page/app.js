@@ -12,7 +12,7 @@ const SPANS = {
 const points = new Map();
 // Flows in the table, until more are asked for.
 let mostFlows = 20;
-let latest = [], unseen = '', chosen = '', span = '10m', fetched = 0, now = 0;
+let latest = [], unseen = 'looking …', chosen = '', span = '10m', fetched = 0, now = 0;
 
 function node(name, attributes, ...children) {
   const svg = ['svg', 'line', 'text', 'polyline', 'title'].includes(name);
