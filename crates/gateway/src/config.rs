@@ -19,7 +19,7 @@ use std::slice;
 
 use serde::Deserialize;
 use simnel_core::qdisc::Config;
-use simnel_core::Span;
+use simnel_core::{Rate, Span};
 use toml::Spanned;
 
 use crate::autorate::{self, Autorate};
@@ -263,9 +263,9 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
     }
     for ((only, share), place) in all_shares.iter().zip(&file.share) {
         let here = |one: &&Settings| only.as_ref().is_none_or(|only| *only == one.interface);
-        let shapes = |one: &Settings, direction| one.direction(direction).is_some();
-        let shaped = share.check_shaped(|way| all.iter().filter(here).any(|one| shapes(one, way)));
-        shaped.map_err(at(text, place))?;
+        let rate = |one: &Settings, way| Some(one.plain(way)?.rate().unwrap_or(Rate(u64::MAX)));
+        let rates = |way| all.iter().filter(here).filter_map(|one| rate(one, way)).collect();
+        share.check_lines(rates).map_err(at(text, place))?;
     }
     // One process serves all of them.
     let is_locked = all.iter().any(|settings| settings.tuning.lock_memory);
@@ -509,6 +509,17 @@ mod tests {
         assert!(of("download = \"1mbit\"").is_ok(), "`lte` has it");
         let error = of("download = \"1mbit\"\ninterface = \"eth0\"").unwrap_err();
         assert!(error.contains("share 1: `download` has no effect"), "{error}");
+        for (upload, expected) in [("9mbit", Ok(())), ("1mbit..9500kbit", Err("9500kbit"))] {
+            let text = format!("{both}{share}upload = \"{upload}\"\n");
+            let done = parse(&text.replacen("9mbit", "5mbit", 1)).map(drop);
+            let error = expected.map_err(|cap| {
+                format!(
+                    "line 8: share 1: `upload`: a cap of {cap} is above the line's 9mbit, and \
+                     limits nothing: say 9mbit at most"
+                )
+            });
+            assert_eq!(done, error, "one of the lines is as fast as the cap, or none");
+        }
         for keys in ["upload = \"2mbit\"", "upload = \"2mbit\"\ninterface = \"lte\""] {
             let error = twin(keys).unwrap_err();
             assert!(error.contains("share 2: share 1 has these hosts already"), "{error}");

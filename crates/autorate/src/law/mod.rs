@@ -59,6 +59,14 @@ pub struct Limits {
     pub ceiling: Rate,
 }
 
+impl Limits {
+    /// Their geometric middle, at which a controller begins.
+    pub fn middle(self) -> Rate {
+        let product = u128::from(self.floor.bytes()) * u128::from(self.ceiling.bytes());
+        Rate(product.isqrt() as u64)
+    }
+}
+
 /// The line as known at one tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
@@ -118,10 +126,9 @@ impl Law {
         let floor = limits.floor.bytes().max(1);
         let ceiling = limits.ceiling.bytes().max(floor);
         let limits = Limits { floor: Rate(floor), ceiling: Rate(ceiling) };
-        let middle = (u128::from(floor) * u128::from(ceiling)).isqrt() as u64;
         Law {
             limits,
-            rate: middle,
+            rate: limits.middle().bytes(),
             known: None,
             phase: Phase::Rising,
             drain: None,

@@ -300,7 +300,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     daemon.up(settings).into_diagnostic()?;
     joined.into_iter().for_each(Joined::keep);
     if let Some(settings) = daemon.settings(&interface) {
-        let account = account(&interface, |direction| settings.direction(direction).cloned());
+        let account = account(&interface, |direction| {
+            let config = settings.direction(direction)?;
+            let follows = settings.autorate.as_ref();
+            follows.and_then(|all| all.beginning(direction, config)).or(Some(config.clone()))
+        });
         crate::say!("{preface}{account}");
     }
     let trial = args.trial.map(|span| daemon.on_trial(&interface, span)).transpose();

@@ -63,6 +63,8 @@ fn what_an_arm_lacks_is_said_before_anything_runs() {
     let none = simnel(&["paper", "A1", "--live"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(text(&none.stderr).contains("A2, A3, A6, B3, B4, B5"), "{}", text(&none.stderr));
+    let none = text(&simnel(&["paper", "A1", "D1", "--linux"]).stderr);
+    assert!(none.contains("--linux cannot run A1, D1"), "{none}");
     let output = Command::new(SIMNEL)
         .args(["paper", "B3", "--linux"])
         .env("PATH", "/nowhere")

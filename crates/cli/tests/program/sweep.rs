@@ -177,3 +177,14 @@ fn a_comparison_ends_with_a_verdict_and_a_page() {
     let series = &cases[0]["runs"][0][0]["groups"][0]["series_mbps"];
     assert_eq!(series, &serde_json::json!([]), "curves are of one scenario");
 }
+
+#[test]
+fn a_journal_is_an_ordinary_file() {
+    let directory = directory();
+    for place in ["/dev/full", "/dev/null"] {
+        let output = simnel_in(directory.path(), &sweep(&["--output", place])).output().unwrap();
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains(&format!("{place}: no journal can be there")), "{errors}");
+    }
+}

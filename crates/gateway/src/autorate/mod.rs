@@ -170,6 +170,11 @@ impl Autorate {
         self.limits[index(direction)]
     }
 
+    /// `config` at the rate with which `direction` begins, if it follows the line.
+    pub fn beginning(&self, direction: Direction, config: &Config) -> Option<Config> {
+        config.with_rate(self.limits(direction)?.middle(), words::burst)
+    }
+
     /// True if it asks reflectors, for which it needs sockets.
     pub fn probes(&self) -> bool {
         !self.reflectors.is_empty()
@@ -377,6 +382,16 @@ mod tests {
         assert_eq!(limits, Some(Limits { floor: mbit(2), ceiling: mbit(20) }));
         assert_eq!(range(Direction::Upload, "9mbit", true), Ok(("9mbit", None)));
         assert_eq!(range(Direction::Upload, "9mbit", false), Ok(("9mbit", None)));
+    }
+
+    #[test]
+    fn a_direction_that_follows_begins_in_the_middle_and_another_where_it_is() {
+        let (_, limits) = range(Direction::Upload, "2mbit..8mbit", true).unwrap();
+        let autorate = Autorate::new(limits, None, Some(&[])).unwrap();
+        let config = words::settings_of(Direction::Upload, Some("8mbit"), "fq_codel").unwrap();
+        let begins = autorate.beginning(Direction::Upload, &config).and_then(|at| at.rate());
+        assert_eq!(begins, Some(Rate::from_bits(4_000_000)));
+        assert_eq!(autorate.beginning(Direction::Download, &config), None);
     }
 
     #[test]

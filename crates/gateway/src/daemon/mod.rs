@@ -384,7 +384,8 @@ impl Daemon {
             warnings.extend(followed.map(|what| format!("{interface}: {what}")));
             warnings.extend(presence.new_in_tables(now));
             gateway.end_recordings(|client| self.server.has(client));
-            match gateway.follow_clock().and_then(|()| gateway.follow_cgroups()) {
+            let followed = gateway.follow_clock().and_then(|()| gateway.follow_cgroups());
+            match followed.and_then(|()| gateway.free_tiers()) {
                 Ok(()) => told.forget(),
                 Err(error) => warnings.extend(told.news(format!("{interface}: {error}"))),
             }

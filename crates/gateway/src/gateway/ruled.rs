@@ -70,6 +70,24 @@ impl Gateway {
         Ok(())
     }
 
+    /// Gives the bits that name tiers up, once no rule needs them. At a look behind the change of
+    /// rules: until then they are taken away from packets that were queued with them.
+    ///
+    /// # Errors
+    /// The kernel or the data path does not take it; nothing is given up then.
+    pub(crate) fn free_tiers(&mut self) -> Result<(), Error> {
+        if self.tiers == 0 || rules::need_mark(&self.settings.rules) {
+            return Ok(());
+        }
+        let before = std::mem::take(&mut self.tiers);
+        let told = Direction::BOTH.into_iter().try_for_each(|direction| {
+            let config = self.settings.direction(direction).cloned();
+            config.map_or(Ok(()), |config| self.configure(direction, &config))
+        });
+        let laid = told.and_then(|()| self.lay(self.plans(&self.settings)?));
+        laid.inspect_err(|_| self.tiers = before)
+    }
+
     /// Lets those rules hold whose hours it is.
     ///
     /// # Errors

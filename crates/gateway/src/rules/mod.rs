@@ -348,7 +348,8 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Action::Tier(tier) => write!(f, "tier {}", tier.to_string().trim_matches('"')),
-            Action::Class(minor) | Action::Share(minor) => write!(f, "class 1:{minor:x}"),
+            Action::Class(minor) => write!(f, "class 1:{minor:x}"),
+            Action::Share(minor) => write!(f, "share, class :{minor:x}"),
             Action::Pass => f.write_str("pass"),
         }
     }

@@ -18,6 +18,7 @@
 use serde::Deserialize;
 use simnel_core::framing::{Cells, Framing};
 use simnel_core::qdisc::{htb, Config};
+use simnel_core::tc::units::{self, Digits};
 use simnel_core::Rate;
 
 use super::hours::Hours;
@@ -52,11 +53,19 @@ pub(crate) struct Table {
     day: Option<List>,
 }
 
-/// A floor and a cap.
+/// A cap, and a floor if one is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
-    floor: Rate,
+    floor: Option<Rate>,
     cap: Rate,
+}
+
+impl Limits {
+    /// Floor and cap on a line of `rate`.
+    fn on(self, rate: Rate) -> (Rate, Rate) {
+        let cap = self.cap.min(rate);
+        (self.floor.unwrap_or(Rate(cap.0 / FLOOR)), cap)
+    }
 }
 
 /// One share.
@@ -101,13 +110,13 @@ impl Table {
 fn limits(direction: Direction, said: Option<&str>) -> Result<Option<Limits>, String> {
     let Some(said) = said else { return Ok(None) };
     if let (_, Some(limits)) = range(direction, said, true)? {
-        return Ok(Some(Limits { floor: limits.floor, cap: limits.ceiling }));
+        return Ok(Some(Limits { floor: Some(limits.floor), cap: limits.ceiling }));
     }
     // A cap alone is read as every rate is.
     let cap = settings_of(direction, Some(said), "cake")?.rate();
     let cap =
         cap.ok_or_else(|| format!("`{direction} = \"{said}\"` limits nothing: leave it out"))?;
-    Ok(Some(Limits { floor: Rate(cap.0 / FLOOR), cap }))
+    Ok(Some(Limits { floor: None, cap }))
 }
 
 impl Share {
@@ -123,17 +132,27 @@ impl Share {
         }
     }
 
-    /// An error if a direction that it limits is not among those that are `shaped`.
-    pub(crate) fn check_shaped(&self, shaped: impl Fn(Direction) -> bool) -> Result<(), String> {
-        let both = Direction::BOTH.into_iter();
-        let mut vain = both.filter(|one| self.limits(*one).is_some() && !shaped(*one));
-        vain.next().map_or(Ok(()), |direction| {
-            Err(format!(
-                "share {}: `{direction}` has no effect, because no [[interface]] of it has \
-                 `{direction}`: set it there, or leave it out here",
-                self.number
-            ))
-        })
+    /// An error if a direction that it limits is not shaped anywhere, or slower than its cap
+    /// everywhere. `rates` tells the rates of the lines that it is about.
+    pub(crate) fn check_lines(&self, rates: impl Fn(Direction) -> Vec<Rate>) -> Result<(), String> {
+        for direction in Direction::BOTH {
+            let Some(limits) = self.limits(direction) else { continue };
+            let number = self.number;
+            let Some(most) = rates(direction).into_iter().max() else {
+                return Err(format!(
+                    "share {number}: `{direction}` has no effect, because no [[interface]] of it \
+                     has `{direction}`: set it there, or leave it out here"
+                ));
+            };
+            if limits.cap > most {
+                let [cap, line] = [limits.cap, most].map(word);
+                return Err(format!(
+                    "share {number}: `{direction}`: a cap of {cap} is above the line's {line}, and \
+                     limits nothing: say {line} at most"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// An error if all packets of a direction that it limits are those of an `earlier` share.
@@ -158,6 +177,13 @@ impl Share {
     }
 }
 
+/// A rate as the file says it.
+fn word(rate: Rate) -> String {
+    let mut text = String::new();
+    let _ = units::write_rate(rate, Digits::Exact, &mut text);
+    text.to_lowercase()
+}
+
 /// The discipline of `direction` with a class for each of `shares` that has limits there. `whole`
 /// is the discipline without shares, `each` the one below every class: the same without its rate.
 ///
@@ -168,9 +194,7 @@ pub(crate) fn tree(
     (whole, each): (&Config, &Config),
     shares: &[&Share],
 ) -> Result<Config, String> {
-    let limits = |share: &&Share| Some((share.class(), share.limits(direction)?));
-    let limits: Vec<(u16, Limits)> = shares.iter().filter_map(limits).collect();
-    if limits.is_empty() {
+    if shares.iter().all(|share| share.limits(direction).is_none()) {
         return Ok(whole.clone());
     }
     let Some(rate) = whole.rate().filter(|rate| !rate.is_unlimited()) else {
@@ -182,7 +206,9 @@ pub(crate) fn tree(
             each.name()
         ));
     }
-    let floors: u64 = limits.iter().map(|(_, limits)| limits.floor.0).sum();
+    let limits = |share: &&Share| Some((share.class(), share.limits(direction)?.on(rate)));
+    let limits: Vec<(u16, (Rate, Rate))> = shares.iter().filter_map(limits).collect();
+    let floors: u64 = limits.iter().map(|(_, (floor, _))| floor.0).sum();
     if floors > rate.0 - rate.0 / LEFT {
         return Err(format!(
             "{direction}: the shares' least rates leave less than a tenth of the line for all \
@@ -201,9 +227,9 @@ pub(crate) fn tree(
         class(LINE, None, (rate, rate), None),
         class(OTHERS, Some(LINE), others, Some(each.clone())),
     ];
-    classes.extend(limits.iter().map(|(id, limits)| {
-        class(*id, Some(LINE), (limits.floor, limits.cap.min(rate)), Some(each.clone()))
-    }));
+    classes.extend(
+        limits.iter().map(|(id, limits)| class(*id, Some(LINE), *limits, Some(each.clone()))),
+    );
     let (r2q, direct_qlen) = (htb::Params::R2Q, None);
     Ok(Config::Htb(htb::Params { default: OTHERS, r2q, direct_qlen, classes }))
 }
@@ -266,6 +292,13 @@ mod tests {
         let whole = settings_of(Direction::Download, Some("9mbit"), "cake").unwrap();
         assert_eq!(tree(Direction::Download, (&whole, &whole), &[&only]), Ok(whole.clone()));
         assert!(simnel_core::qdisc::parse(&words).is_ok_and(|config| config.to_string() == words));
+        // A cap above this line, since another one is faster: a tenth is of what it can be here.
+        let wide =
+            planted(Some("10mbit"), "cake", &["address = \"10.0.0.1\"\nupload = \"50mbit\""]);
+        assert!(
+            wide.as_ref().unwrap().contains("class :11 parent :1 rate 1Mbit ceil 10Mbit"),
+            "{wide:?}"
+        );
         let ptm = planted(Some("65mbit"), "cake bridged-ptm", &[guests]).unwrap();
         assert!(ptm.contains("class :1 rate 64Mbit"), "{ptm}");
     }

@@ -79,6 +79,7 @@ pub const TOGETHER: &[Case] = &[
     ("firewalls_may_reload", others::firewalls_may_reload),
     ("mark_bits_that_others_use_are_left_alone", marks::mark_bits_that_others_use_are_left_alone),
     ("rules_choose_tiers", rules::rules_choose_tiers),
+    ("bits_of_tiers_are_given_back", rules::bits_of_tiers_are_given_back),
     ("rules_choose_classes", rules::rules_choose_classes),
     ("rules_with_long_lists_are_laid", rules::rules_with_long_lists_are_laid),
     ("lists_fit_what_their_items_do", rules::lists_fit_what_their_items_do),

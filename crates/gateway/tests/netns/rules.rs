@@ -336,6 +336,32 @@ pub fn rules_choose_tiers() {
     world.reap();
 }
 
+/// Bits of the mark that rules needed are others' again once those are gone: not cleared any more.
+pub fn bits_of_tiers_are_given_back() {
+    let mut world = World::new();
+    let words = "qdisc = \"cake diffserv4\"";
+    start(&mut world, words, "[[rule]]\nport = 7001\ntier = \"bulk\"\n");
+    let table = |world: &World| world.nft(&["list", "table", "inet", "simnel_wan0"]);
+    let is_cleared = |world: &World| table(world).contains("mark & 0x3f000000");
+    assert!(is_cleared(&world), "{}", table(&world));
+    write_file(&world, words, "");
+    world.signal(libc::SIGHUP);
+    let start = Instant::now();
+    while is_cleared(&world) {
+        assert!(start.elapsed() < Duration::from_secs(5), "{}", table(&world));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // What cake reads of the mark went with them, and comes back with another rule.
+    exchange(&world, "10.77.2.2", 7001, 0);
+    let shown = world.client("wan0").show().unwrap();
+    assert!(shown.iter().all(|entry| tiers(entry)[0] == 0), "{shown:?}");
+    reload(&world, words, "[[rule]]\nport = 7002\ntier = \"bulk\"\n", "port 7002");
+    exchange(&world, "10.77.2.2", 7002, 0);
+    let shown = world.client("wan0").show().unwrap();
+    assert!(shown.iter().all(|entry| tiers(entry)[0] == EACH), "{shown:?}");
+    world.stop();
+}
+
 /// Two classes of htb, one of them by rule.
 pub fn rules_choose_classes() {
     let mut world = World::new();

@@ -67,7 +67,7 @@ const BUFFER: usize = 1 << 17;
 /// Opens the trace at `path`, or on standard input if that is `-`; its packets are described with
 /// `classifier`'s hashes.
 pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
-    let fail = |error: io::Error| TraceError::io(path, Place::File, &error);
+    let fail = |error| unreadable(path, &error);
     let (size, bytes): (u64, Box<dyn Read>) = if path == Path::new("-") {
         (0, Box::new(io::stdin()))
     } else {
@@ -86,7 +86,7 @@ pub fn source(
     reader: Box<dyn Read>,
     classifier: Classifier,
 ) -> Result<Box<dyn Source>, TraceError> {
-    let fail = |error: io::Error| TraceError::io(path, Place::File, &error);
+    let fail = |error| unreadable(path, &error);
     let (head, reader) = files::stream(reader).map_err(fail)?;
     Ok(match *head.as_slice() {
         [] => return Err(TraceError::new(path, Place::File, "the file is empty").help(KINDS)),
@@ -106,6 +106,12 @@ pub fn source(
             return Err(TraceError::new(path, Place::File, problem).help(help));
         }
     })
+}
+
+/// An error that ends the reading of a file before its first packet.
+fn unreadable(path: &Path, error: &io::Error) -> TraceError {
+    let error = TraceError::io(path, Place::File, error);
+    TraceError { help: error.help.or(Some(KINDS)), ..error }
 }
 
 const STRANGE: &str = "neither arrivals as CSV, nor a capture, nor one of our binary traces";

@@ -347,7 +347,12 @@ fn bad_traces_say_where() {
     assert!(complaint(&path).contains("empty"));
     write(b"\x7fELF and so on");
     assert!(complaint(&path).contains("neither arrivals"));
-    assert!(complaint(&directory.path().join("none")).contains("none"));
+    // What cannot be read at all says which files can.
+    for none in [&directory.path().join("none"), directory.path()] {
+        let error = packets(none).expect_err("nothing to read");
+        assert!(error.to_string().starts_with(&none.display().to_string()), "{error}");
+        assert!(error.help.is_some_and(|help| help.contains("pcap")), "{error:?}");
+    }
 
     let wireless = PcapHeader { datalink: DataLink::IEEE802_11, ..PcapHeader::default() };
     pcap(&path, wireless, &frames(), 9999);

@@ -235,6 +235,10 @@ impl Sweep {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(journal);
         let mut file = file.map_err(broken)?;
+        if !file.metadata().map_err(broken)?.is_file() {
+            let problem = format!("{}: no journal can be there", journal.display());
+            return Err(wrong(problem, "an ordinary file, from which the sweep can go on"));
+        }
         let bytes = files::whole(&file, JOURNAL).map_err(broken)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let text = std::str::from_utf8(&bytes[..whole]).map_err(|_| strange(journal, 1))?;

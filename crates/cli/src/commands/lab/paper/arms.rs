@@ -41,7 +41,13 @@ impl ArmArgs {
             let able = |experiment: &&&Experiment| arms::EXPERIMENTS.contains(&experiment.id);
             if !experiments.iter().any(|experiment| able(&experiment)) {
                 let help = format!("these run on other arms: {}", arms::EXPERIMENTS.join(", "));
-                return Err(misuse_with_help(format!("--{}: none of these", kind.name()), help));
+                let option = match kind {
+                    Kind::Live => "--live",
+                    Kind::Linux => "--linux",
+                };
+                let ids: Vec<&str> = experiments.iter().map(|experiment| experiment.id).collect();
+                let what = format!("{option} cannot run {}", ids.join(", "));
+                return Err(misuse_with_help(what, help));
             }
             arms::check(kind).map_err(explained)?;
         }
