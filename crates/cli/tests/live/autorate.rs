@@ -157,6 +157,13 @@ fn rates_in_the_kernel_on_trial_go_unless_they_are_kept() {
     comes_true("the reflector answers", &live, |told| told.answering() == 1);
     let shown = text(&live.simnel("show wan").stderr);
     assert!(shown.contains("wan is on trial: given back in"), "{shown}");
+    let seen: serde_json::Value = serde_json::from_str(&live.ok("top wan --json")).unwrap();
+    for line in seen["lines"].as_array().unwrap() {
+        let tiers = line["tiers"].as_array().unwrap();
+        let rates = tiers.iter().map(|tier| tier["rate_bps"].as_u64().unwrap());
+        println!("{} tiers, {:?} bit/s", line["direction"], rates.clone().collect::<Vec<_>>());
+        assert!(tiers.len() == 3 && rates.sum::<u64>() > 0 && line["marks"] == 0, "{seen}");
+    }
     live.ok("change wan upload diffserv4 --for 2s");
     assert!(live.ok("show wan").contains("diffserv4"));
     let daemon = family(&up).into_iter().find(|pid| name(*pid) == "simnel").unwrap();

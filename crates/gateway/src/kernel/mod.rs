@@ -8,6 +8,7 @@
 //! whose rates in the kernel a process sets.
 
 mod choice;
+mod own;
 mod qdiscs;
 mod redirect;
 mod shaped;
@@ -15,6 +16,7 @@ mod steered;
 mod trials;
 
 pub use choice::{choose, Choice};
+pub use own::{Own, Tin};
 pub use qdiscs::{Listed, Place, Qdiscs, Settings, Verb, INGRESS, OWN_KIND, ROOT};
 pub(crate) use shaped::hold;
 pub use shaped::{change, down, orphans, remove_orphans, shaped, told, up, Maker, Shaped};

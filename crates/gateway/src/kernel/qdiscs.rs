@@ -379,7 +379,7 @@ fn statistics(payload: &[u8]) -> (Common, Vec<u8>) {
     (common, own)
 }
 
-fn number(bytes: &[u8]) -> Option<u32> {
+pub(super) fn number(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 

@@ -5,8 +5,9 @@
 //! quantiles of sojourn over the last [`WINDOW`] looks. Both the terminal and the web show that.
 //!
 //! Added latency is the time in the discipline. Of a discipline in the kernel there are counters
-//! only: no flows, no hosts, no delay.
+//! only, and cake's tiers: no flows, no hosts, no quantiles of delay.
 
+mod kernel;
 mod mdns;
 mod names;
 pub mod words;
@@ -23,9 +24,9 @@ use crate::control::{Below, Client, Entry, Request};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows::{quantile, FlowEntry, LineEntry};
-use crate::kernel;
 use crate::presence::Change;
 use crate::sys;
+pub use kernel::KernelEntry;
 pub use names::{Names, Naming};
 
 /// Looks whose packets the quantiles are of.
@@ -49,33 +50,6 @@ pub struct Look {
     pub flows: Vec<FlowEntry>,
     /// Directions that the kernel shapes.
     pub kernel: Vec<KernelEntry>,
-}
-
-/// A direction that the kernel shapes.
-#[derive(Clone, Debug)]
-pub struct KernelEntry {
-    /// The interface.
-    pub dev: String,
-    /// Which way.
-    pub direction: Direction,
-    /// Settings in `tc`'s words.
-    pub config: String,
-    /// Counters.
-    pub common: qdisc::Common,
-}
-
-impl KernelEntry {
-    fn all(interface: &str) -> Result<Vec<KernelEntry>, Error> {
-        let entry = |shaped: kernel::Shaped| {
-            Ok(KernelEntry {
-                config: shaped.words()?,
-                dev: shaped.interface,
-                direction: shaped.direction,
-                common: shaped.listed.common,
-            })
-        };
-        kernel::shaped(Some(interface))?.into_iter().map(entry).collect()
-    }
 }
 
 impl Look {
@@ -161,7 +135,7 @@ pub struct LineView {
     pub drops: u64,
     /// Drops since the look before.
     pub new_drops: u64,
-    /// Packets marked; None in the kernel.
+    /// Packets marked; None where the kernel does not tell.
     pub marks: Option<u64>,
     /// Marks since the look before.
     pub new_marks: Option<u64>,
@@ -421,36 +395,6 @@ impl Span<'_> {
         })
     }
 
-    fn kernel_line(self, now: &Look, entry: &KernelEntry) -> LineView {
-        let direction = entry.direction;
-        let before = self.before.and_then(|look| of(&look.kernel, direction, |e| e.direction));
-        let (common, old) = (&entry.common, &before.unwrap_or(entry).common);
-        let ns = self.before.map_or(0, |look| now.at_ns.saturating_sub(look.at_ns));
-        LineView {
-            dev: entry.dev.clone(),
-            direction,
-            in_kernel: true,
-            config: entry.config.clone(),
-            limit_bps: qdisc::parse(&entry.config).ok().as_ref().and_then(limit),
-            rate_bps: per_second(common.sent_bytes, old.sent_bytes, ns).saturating_mul(8),
-            packets_per_s: per_second(common.sent_packets, old.sent_packets, ns),
-            bytes: common.sent_bytes,
-            packets: common.sent_packets,
-            overlimits: common.overlimits,
-            requeues: common.requeues,
-            backlog_packets: common.backlog.packets,
-            backlog_bytes: common.backlog.bytes,
-            drops: common.drops,
-            new_drops: common.drops.saturating_sub(old.drops),
-            marks: None,
-            new_marks: None,
-            delay: None,
-            tiers: Vec::new(),
-            cpu_permille: None,
-            follows: None,
-        }
-    }
-
     fn flows(self, now: &Look, names: &Names) -> Vec<FlowView> {
         let counted = |look: &Look| -> BTreeMap<FlowKey, (Option<u64>, u64)> {
             look.flows.iter().map(|flow| (key(flow), (born(look, flow), flow.bytes))).collect()
@@ -524,6 +468,9 @@ fn class(cake: &cake::Params, dscp: u8) -> Option<String> {
 }
 
 fn tier_name(count: usize, index: usize) -> String {
+    if count == 1 {
+        return "all".to_owned();
+    }
     cake::tin_name(count, index).map_or_else(|| format!("Tin {index}"), str::to_owned)
 }
 
@@ -534,7 +481,7 @@ fn tiers(entry: &Entry, old: &Entry, ns: u64) -> Vec<TierView> {
     let tier = |index: usize| {
         let (tin, old) = (&stats.tins[index], &past.tins[index]);
         TierView {
-            name: if count == 1 { "all".to_owned() } else { tier_name(count, index) },
+            name: tier_name(count, index),
             rate_bps: per_second(tin.released_bytes(), old.released_bytes(), ns).saturating_mul(8),
             backlog_bytes: tin.backlog_bytes,
             drops: u64::from(tin.drops),

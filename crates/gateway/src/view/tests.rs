@@ -1,4 +1,5 @@
 use super::*;
+use crate::kernel::{Own, Tin};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -156,8 +157,9 @@ fn the_kernels_lines_have_counters_only() {
     let kernel = |bytes| KernelEntry {
         dev: "wan".to_owned(),
         direction: Direction::Upload,
-        config: "cake bandwidth 10mbit".to_owned(),
+        config: "fq_codel".to_owned(),
         common: qdisc::Common { sent_bytes: bytes, ..qdisc::Common::default() },
+        own: Own::default(),
     };
     let mut viewer = Viewer::new();
     for n in 1..=2 {
@@ -167,6 +169,45 @@ fn the_kernels_lines_have_counters_only() {
         assert_eq!((line.in_kernel, line.delay, line.marks), (true, None, None));
         assert_eq!(line.rate_bps, (n - 1) * 5_000_000);
     }
+}
+
+#[test]
+fn the_kernels_cake_tells_tiers_and_marks() {
+    let kernel = |n: u64, tins: usize| {
+        let tin = |tin: u64| Tin {
+            arrived_bytes: n * tin * 125_000,
+            arrived_packets: n * tin * 125,
+            backlog_bytes: 0,
+            drops: n * tin,
+            marks: n,
+            delay: simnel_core::Span::from_millis(tin),
+            ..Tin::default()
+        };
+        KernelEntry {
+            dev: "wan".to_owned(),
+            direction: Direction::Upload,
+            config: "cake bandwidth 10mbit".to_owned(),
+            common: qdisc::Common::default(),
+            own: Own { marks: Some(3 * n), tins: (1..=tins as u64).map(tin).collect() },
+        }
+    };
+    let mut viewer = Viewer::new();
+    let mut see = |n, tins| {
+        let look = Look::in_kernel(n * SECOND_NS, vec![kernel(n, tins)]);
+        viewer.see(look, &Names::none()).lines.remove(0)
+    };
+    see(1, 3);
+    let line = see(2, 3);
+    assert_eq!((line.marks, line.new_marks), (Some(6), Some(3)));
+    let told = |tier: &TierView| (tier.name.clone(), tier.rate_bps, tier.drops, tier.marks);
+    let names = ["Bulk", "Best Effort", "Voice"].map(String::from);
+    let expected =
+        [1, 2, 3].map(|tin| (names[tin as usize - 1].clone(), tin * 992_000, 2 * tin, 2));
+    assert_eq!(line.tiers.iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(line.tiers[2].delay_ns, 3_000_000);
+    // Other settings came: nothing is known of its rates yet.
+    let line = see(3, 1);
+    assert_eq!((line.tiers.len(), &*line.tiers[0].name, line.tiers[0].rate_bps), (1, "all", 0));
 }
 
 /// From half the limit on a line is busy, from nine tenths on full.

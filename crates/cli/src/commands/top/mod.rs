@@ -34,7 +34,7 @@ Keys: Tab hosts or flows, s next column to sort by, r reverse, / filter, p pause
 Names come from /etc/hosts and the leases of dnsmasq, odhcpd, ISC's dhcpd, Kea and\n\
 systemd-networkd; other hosts are asked by multicast DNS, unless --no-mdns is said.\n\
 Added latency is the time in the queue: p50 and p99 of the last ten looks. Of an interface that\n\
-the kernel shapes there are counters only: no delay, no hosts, no flows.")]
+the kernel shapes there are counters and cake's tiers only: no hosts, no flows.")]
 pub struct Args {
     /// The interface [default: the only one that is shaped].
     #[arg(value_parser = interface_name)]

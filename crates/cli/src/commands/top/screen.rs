@@ -324,7 +324,7 @@ fn bytes(count: u64) -> String {
 fn nothing(state: &State, frame: &mut Frame<'_>, area: Rect) -> bool {
     let kernel = state.view.lines.iter().all(|line| line.in_kernel);
     if kernel && !state.view.lines.is_empty() {
-        let words = "The kernel shapes this interface: it tells counters only, no hosts, no flows.";
+        let words = "The kernel shapes this interface: it tells of no hosts and of no flows.";
         frame.render_widget(Paragraph::new(words), area);
     }
     kernel

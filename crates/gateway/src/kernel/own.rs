@@ -1,0 +1,205 @@
+//! Statistics that are a discipline's own: cake's tins, and marks.
+//!
+//! The module tells them as JSON with the keys of `tc -j`, Linux's cake as `TCA_CAKE_STATS_*`
+//! (linux/pkt_sched.h).
+
+use serde::Deserialize;
+use simnel_core::Span;
+
+use super::qdiscs::{number, Listed};
+use crate::netlink::Attributes;
+
+/// Statistics of one tin; all but backlog and delay only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tin {
+    /// Bytes that arrived.
+    pub arrived_bytes: u64,
+    /// Packets that arrived.
+    pub arrived_packets: u64,
+    /// Bytes queued.
+    pub backlog_bytes: u64,
+    /// Packets dropped, but for redundant acknowledgements.
+    pub drops: u64,
+    /// Redundant acknowledgements dropped.
+    pub ack_drops: u64,
+    /// Packets marked.
+    pub marks: u64,
+    /// Moving average of sojourn times.
+    pub delay: Span,
+}
+
+impl Tin {
+    /// Bytes let go, about: a dropped packet counts as one of mean length.
+    pub fn released_bytes(&self) -> u64 {
+        let mean = self.arrived_bytes.checked_div(self.arrived_packets).unwrap_or(0);
+        let gone = self.drops.saturating_add(self.ack_drops).saturating_mul(mean);
+        self.arrived_bytes.saturating_sub(self.backlog_bytes).saturating_sub(gone)
+    }
+}
+
+/// Statistics of a discipline's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    /// Packets marked; None where that is not told.
+    pub marks: Option<u64>,
+    /// Tins of cake, in the order in which `tc` shows them.
+    pub tins: Vec<Tin>,
+}
+
+impl Own {
+    /// The statistics in `listed`. Those that cannot be read are left out.
+    pub fn of(listed: &Listed) -> Own {
+        match listed.kind.as_str() {
+            _ if listed.is_ours() => Own::of_json(&listed.json()),
+            "cake" => Own::of_tins(linux_tins(&listed.own)),
+            _ => Own::default(),
+        }
+    }
+
+    fn of_tins(tins: Vec<Tin>) -> Own {
+        let marks = tins.iter().fold(0u64, |sum, tin| sum.saturating_add(tin.marks));
+        Own { marks: (!tins.is_empty()).then_some(marks), tins }
+    }
+
+    fn of_json(text: &str) -> Own {
+        let Ok(told) = serde_json::from_str::<Told>(text) else { return Own::default() };
+        let own = Own::of_tins(told.tins.into_iter().map(Tin::from).collect());
+        Own { marks: own.marks.or(told.ecn_mark), ..own }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    tins: Vec<ToldTin>,
+    ecn_mark: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ToldTin {
+    sent_bytes: u64,
+    sent_packets: u64,
+    backlog_bytes: u64,
+    drops: u64,
+    ack_drops: u64,
+    ecn_mark: u64,
+    avg_delay_us: u64,
+}
+
+impl From<ToldTin> for Tin {
+    fn from(told: ToldTin) -> Tin {
+        Tin {
+            arrived_bytes: told.sent_bytes,
+            arrived_packets: told.sent_packets,
+            backlog_bytes: told.backlog_bytes,
+            drops: told.drops,
+            ack_drops: told.ack_drops,
+            marks: told.ecn_mark,
+            delay: Span::from_micros(told.avg_delay_us),
+        }
+    }
+}
+
+/// Tins of Linux's cake.
+fn linux_tins(payload: &[u8]) -> Vec<Tin> {
+    const TINS: i32 = 10;
+    let tins = Attributes(payload).find(|(kind, _)| *kind == TINS);
+    let tins = Attributes(tins.map_or(&[], |(_, tins)| tins));
+    tins.map(|(_, tin)| linux_tin(tin)).collect()
+}
+
+/// One tin: `TCA_CAKE_TIN_STATS_*`.
+fn linux_tin(payload: &[u8]) -> Tin {
+    let mut tin = Tin::default();
+    for (kind, data) in Attributes(payload) {
+        let count = || number(data).unwrap_or(0).into();
+        match kind {
+            2 => tin.arrived_packets = count(),
+            3 => {
+                tin.arrived_bytes = data.first_chunk().map_or(0, |all| u64::from_ne_bytes(*all));
+            }
+            4 => tin.drops = count(),
+            6 => tin.ack_drops = count(),
+            8 => tin.marks = count(),
+            11 => tin.backlog_bytes = count(),
+            19 => tin.delay = Span::from_micros(count()),
+            _ => {}
+        }
+    }
+    tin
+}
+
+#[cfg(test)]
+mod tests {
+    use simnel_core::qdisc::{self, cake, Common, Detail, Snapshot};
+
+    use super::*;
+
+    const TIN: Tin = Tin {
+        arrived_bytes: 30_000,
+        arrived_packets: 30,
+        backlog_bytes: 4_000,
+        drops: 2,
+        ack_drops: 3,
+        marks: 5,
+        delay: Span::from_micros(700),
+    };
+
+    /// Statistics of cake with three tins, of which the second is [`TIN`].
+    fn snapshot() -> Snapshot {
+        let words = "cake bandwidth 9mbit diffserv3";
+        let config = qdisc::parse(words).unwrap();
+        let mut snapshot = qdisc::build(&config, &qdisc::Device::default()).unwrap().snapshot();
+        let Detail::Cake(stats) = &mut snapshot.detail else { panic!("{words}") };
+        let tin: &mut cake::TinStats = &mut stats.tins[1];
+        (tin.sent_bytes, tin.sent_packets) = (TIN.arrived_bytes, TIN.arrived_packets);
+        (tin.backlog_bytes, tin.avg_delay) = (TIN.backlog_bytes, TIN.delay);
+        (tin.drops, tin.ack_drops, tin.ecn_mark) = (2, 3, 5);
+        snapshot
+    }
+
+    #[test]
+    fn tins_are_read_as_the_module_and_as_linux_tell_them() {
+        let snapshot = snapshot();
+        let mut json = String::new();
+        qdisc::show_own_json(&snapshot, &mut json).unwrap();
+        let mut bytes = [0; 4096];
+        let length = qdisc::netlink::write_statistics(&snapshot, &mut bytes).unwrap();
+        let tins = vec![Tin::default(), TIN, Tin::default()];
+        let expected = Own { marks: Some(5), tins };
+        assert_eq!(Own::of_json(&json), expected);
+        assert_eq!(Own::of_tins(linux_tins(&bytes[..length])), expected);
+        assert_eq!(TIN.released_bytes(), 30_000 - 4_000 - 5 * 1_000);
+        for cut in 0..length {
+            let _ = linux_tins(&bytes[..cut]);
+        }
+    }
+
+    #[test]
+    fn others_tell_marks_or_nothing() {
+        let json = |words: &str| {
+            let config = qdisc::parse(words).unwrap();
+            let qdisc = qdisc::build(&config, &qdisc::Device::default()).unwrap();
+            let mut json = String::new();
+            qdisc::show_own_json(&qdisc.snapshot(), &mut json).unwrap();
+            Own::of_json(&json)
+        };
+        assert_eq!(json("fq_codel"), Own { marks: Some(0), tins: Vec::new() });
+        assert_eq!(json("pfifo limit 9"), Own::default());
+        for wrong in ["", "{", "[]", r#"{"tins": 3}"#, r#"{"tins": [{"drops": -1}]}"#] {
+            assert_eq!(Own::of_json(wrong), Own::default(), "{wrong}");
+        }
+        let listed = |kind: &str, own: &[u8]| Listed {
+            device: "wan".to_owned(),
+            kind: kind.to_owned(),
+            handle: 0,
+            parent: 0,
+            refcnt: 0,
+            options: Vec::new(),
+            common: Common::default(),
+            own: own.to_vec(),
+        };
+        assert_eq!(Own::of(&listed("htb", &[12, 0, 10, 0, 1, 0, 0, 0])), Own::default());
+    }
+}
