@@ -113,13 +113,11 @@ fn rates_in_the_kernel_follow_a_line_that_halves() {
     comes_true("the reflector answers", &live, |told| told.answering() == 1);
     let before = rate(&live);
     // A daemon that is killed is followed by another one, at the rate that there is.
-    let daemon = family(&up).into_iter().find(|pid| name(*pid) == "simnel").unwrap();
-    assert!(Command::new("kill").args(["-9", &daemon.to_string()]).status().unwrap().success());
+    signal_daemon(&up, "-KILL");
     comes_true("another daemon", &live, |told| told.answering() == 1);
     assert!(in_kernel(&live));
     // So is one that stands still.
-    let daemon = family(&up).into_iter().find(|pid| name(*pid) == "simnel").unwrap();
-    assert!(Command::new("kill").args(["-STOP", &daemon.to_string()]).status().unwrap().success());
+    let daemon = signal_daemon(&up, "-STOP");
     thread::sleep(SECOND * 12);
     comes_true("another daemon", &live, |told| told.answering() == 1);
     assert!(!family(&up).contains(&daemon));
@@ -166,8 +164,7 @@ fn rates_in_the_kernel_on_trial_go_unless_they_are_kept() {
     }
     live.ok("change wan upload diffserv4 --for 2s");
     assert!(live.ok("show wan").contains("diffserv4"));
-    let daemon = family(&up).into_iter().find(|pid| name(*pid) == "simnel").unwrap();
-    assert!(Command::new("kill").args(["-9", &daemon.to_string()]).status().unwrap().success());
+    signal_daemon(&up, "-KILL");
     comes_true("another daemon", &live, |told| told.answering() == 1);
     thread::sleep(SECOND * 3);
     assert!(!live.ok("show wan").contains("diffserv4"));
@@ -199,6 +196,13 @@ fn kernel_shapes(live: &Live, test: &str) -> bool {
     }
     live.ok("down wan");
     true
+}
+
+/// Signals the daemon of `up`, and says which process that was.
+fn signal_daemon(up: &Process, signal: &str) -> u32 {
+    let daemon = family(up).into_iter().find(|pid| name(*pid) == "simnel").unwrap();
+    assert!(Command::new("kill").args([signal, &daemon.to_string()]).status().unwrap().success());
+    daemon
 }
 
 /// The daemon and the guard of `up`, in the order of their start.
