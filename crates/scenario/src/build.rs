@@ -8,7 +8,7 @@ use simnel_core::qdisc::Device;
 use simnel_core::{qdisc, Rate, Span, Time};
 use simnel_sim::schedule::{Step, Trace};
 use simnel_sim::setup::{dash, web};
-use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper, MAX_FLOWS};
+use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Reordering, Shaper, MAX_FLOWS};
 use simnel_sim::{Direction, Kind, Setup, SetupError, Traffic};
 use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 use toml::Spanned;
@@ -150,6 +150,7 @@ fn lines(place: &Spanned<file::Line>, files: Files) -> Result<[LineSetup; 2]> {
     }
     let losses = line.loss.as_ref().map_or([None, None], each);
     let jitters = line.jitter.as_ref().map_or([None, None], each);
+    let reorders = line.reorder.as_ref().map_or([None, None], each);
     let traces = line.trace.as_ref().map_or([None, None], each);
     let mut made = Vec::new();
     for direction in Direction::BOTH {
@@ -200,6 +201,9 @@ fn lines(place: &Spanned<file::Line>, files: Files) -> Result<[LineSetup; 2]> {
             steps,
             loss: losses[n].as_ref().map_or(Ok(Loss::None), values::loss)?,
             jitter: jitters[n].as_ref().map_or(Ok(Span::ZERO), values::time)?,
+            reordering: reorders[n]
+                .as_ref()
+                .map_or(Ok(Reordering::default()), values::reordering)?,
             device: Device::default(),
         });
     }

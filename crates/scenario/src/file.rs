@@ -259,6 +259,7 @@ table! {
         up: Word = word(Rate); down: Word = word(Rate); rtt: Word = word(Span);
         framing: Word = word(&str); shaper: Word = word(&str); burst: Amount = bytes(u64);
         loss: Directed = both(&str); jitter: Directed = both(Span); trace: Directed = both(&str);
+        reorder: Directed = both(&str);
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use simnel_core::qdisc;
 use simnel_core::tc::{slip, units};
 use simnel_core::{dscp, Rate, Span};
-use simnel_sim::setup::Loss;
+use simnel_sim::setup::{Loss, Reordering};
 use toml::Spanned;
 
 use super::error::ScenarioError;
@@ -109,12 +109,27 @@ pub(super) fn loss(word: &Word) -> Result<Loss> {
         let n = number.trim().parse().ok().filter(|n| *n >= 2);
         return n.map(Loss::Every).ok_or_else(|| wrong(word, EXPECTED));
     }
-    let share: Option<f64> = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
-    match share.filter(|share| (0.0..=100.0).contains(share)) {
-        Some(0.0) => Ok(Loss::None),
-        Some(share) => Ok(Loss::Random((share / 100.0 * 4_294_967_295.0).round() as u32)),
+    match share(text) {
+        Some(0) => Ok(Loss::None),
+        Some(share) => Ok(Loss::Random(share)),
         None => Err(wrong(word, EXPECTED)),
     }
+}
+
+/// `1% by 10ms`.
+pub(super) fn reordering(word: &Word) -> Result<Reordering> {
+    const EXPECTED: &str = "a share that comes late, and by how much: \"1% by 10ms\"";
+    let (first, last) = word.get_ref().split_once(" by ").ok_or_else(|| wrong(word, EXPECTED))?;
+    let share = share(first).ok_or_else(|| wrong(word, EXPECTED))?;
+    let late = time(&Word::new(word.span(), last.into()))?;
+    Ok(Reordering { share, late })
+}
+
+/// `0.1%` in units of 2^-32.
+fn share(text: &str) -> Option<u32> {
+    let share: Option<f64> = text.trim().strip_suffix('%')?.trim().parse().ok();
+    let share = share.filter(|share| (0.0..=100.0).contains(share))?;
+    Some((share / 100.0 * 4_294_967_295.0).round() as u32)
 }
 
 /// A code point.

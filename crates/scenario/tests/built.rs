@@ -18,6 +18,7 @@ fn file() -> File {
         .burst(15_140)
         .loss("every 1000")
         .jitter(Span::from_micros(1_500))
+        .reorder("0.5% by 12ms")
         .change(Change::new(ms(2_500)).up(Rate(0)).down(Rate(99)));
     let tcp = Traffic::bulk().cc(CongestionControl::Reno).ecn(EcnMode::Accurate);
     let tcp = tcp.slow_start("loss").pacing(true).nagle(false).delayed_ack(false).tso(2).gro(3);

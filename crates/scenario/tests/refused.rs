@@ -19,6 +19,7 @@ fn what_means_nothing_is_refused_at_its_place() {
         ("", "", "kind = \"dash\"\nstart = \"5s\"\nstop = \"5s\"", "\"5s\"", "before it starts"),
         ("", "[[line.change]]\nat = \"2s\"", "kind = \"bulk\"", "\"2s\"", "changes nothing"),
         ("", "burst = 5000", "kind = \"bulk\"", "5000", "without a bucket"),
+        ("", "reorder = \"1%\"", "kind = \"bulk\"", "\"1%\"", "`1%` cannot be used"),
         ("interval = \"0s\"", "", "kind = \"bulk\"", "\"0s\"", "no length"),
         ("", "", "kind = \"bulk\"\nwindow = 1447", "1447", "nothing fits"),
         ("", "", "kind = \"iot\"\nrate = 5\ninterval = \"1s\"", "5", "a rate and an interval"),

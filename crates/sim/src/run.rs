@@ -55,9 +55,10 @@ impl Run {
         let lines = [line(Direction::Up)?, line(Direction::Down)?];
         let losses = [setup.lines[0].loss, setup.lines[1].loss];
         let jitter = [setup.lines[0].jitter, setup.lines[1].jitter];
+        let reordering = [setup.lines[0].reordering, setup.lines[1].reordering];
         let settings = setup.traffic.iter().map(|traffic| traffic.tcp).collect();
         let mut run = Run {
-            network: Network::new(lines, losses, jitter, &setup.hosts, settings, seed),
+            network: Network::new(lines, losses, jitter, reordering, &setup.hosts, settings, seed),
             apps: Vec::new(),
             setup: setup.clone(),
             seed,

@@ -78,6 +78,8 @@ fn line(dice: &mut Dice) -> LineSetup {
     };
     if dice.chance(30) {
         line.jitter = dice.millis(0, 30);
+        line.reordering.share = dice.below(u32::MAX);
+        line.reordering.late = dice.millis(0, 30);
     }
     if dice.chance(30) {
         // An outage, then another rate.

@@ -12,7 +12,7 @@ use simnel_core::qdisc::{
 use simnel_core::wire::{Classifier, LinkLayer};
 use simnel_core::{Packet, Rate, Span, Time};
 use simnel_sim::schedule::Trace;
-use simnel_sim::setup::Shaper;
+use simnel_sim::setup::{Reordering, Shaper};
 use simnel_sim::{Direction, Kind, Outcome, Run, Setup, Traffic};
 use support::{bulk, cbr, outcome, ping, run, setup, traffic, whole, Frames};
 
@@ -215,6 +215,24 @@ fn jitter_needs_no_distance() {
     assert!(added_back.least() < Some(Span::from_millis(1)));
     assert!(added_back.greatest() > Some(Span::from_millis(4)));
     assert!(added_back.greatest() <= Some(Span(5_008_480)));
+}
+
+/// A fourth of what leaves a line comes late, and what follows it overtakes it; also where there is
+/// no distance.
+#[test]
+fn what_comes_late_is_overtaken() {
+    let mut setup = whole("pfifo", 100_000_000, vec![cbr(1_242, 1_000)]);
+    setup.lines[0].reordering = Reordering { share: 1 << 30, late: Span::from_millis(10) };
+    let Outcome::Datagrams { added_delay, .. } = outcome(&setup) else { panic!() };
+    assert!(added_delay.greatest() < Some(Span::from_millis(11)));
+    assert!(added_delay.quantile(730) < Some(Span::from_millis(1)));
+    assert!(added_delay.quantile(770) > Some(Span::from_millis(10)));
+    setup.traffic = vec![ping()];
+    setup.lines.swap(0, 1);
+    let Outcome::Ping { added_there, added_back, .. } = outcome(&setup) else { panic!() };
+    assert_eq!(added_there.greatest(), Some(Span(8_480)));
+    assert_eq!(added_back.least(), Some(Span(8_480)));
+    assert_eq!(added_back.greatest(), Some(Span(10_008_480)));
 }
 
 /// Disciplines draw by the run's seed; where nothing is drawn all runs are one.

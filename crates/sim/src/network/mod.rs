@@ -25,7 +25,7 @@ use crate::line::Line;
 use crate::memory::Memory;
 use crate::pipe::Pipe;
 use crate::pool::{Datagram, Payload, Watch, NO_PIPE};
-use crate::setup::{Direction, Host, Loss};
+use crate::setup::{Direction, Host, Loss, Reordering};
 
 mod connections;
 mod look;
@@ -157,12 +157,13 @@ impl Network {
         lines: [Line; 2],
         losses: [Loss; 2],
         jitter: [Span; 2],
+        reordering: [Reordering; 2],
         hosts: &[Host],
         settings: Vec<simnel_tcp::Config>,
         seed: u64,
     ) -> Network {
         let mut key = Random::derive(seed, 1);
-        let (ways, attachments) = Ways::new(lines, losses, jitter, hosts, seed);
+        let (ways, attachments) = Ways::new(lines, losses, jitter, reordering, hosts, seed);
         Network {
             ways,
             flows: Vec::new(),

@@ -17,7 +17,7 @@ use crate::event::{Events, Target};
 use crate::line::{Line, Served};
 use crate::pipe::Pipe;
 use crate::pool::{Payload, Pool, Tag, NO_PIPE};
-use crate::setup::{Access, Direction, Host, Loss};
+use crate::setup::{Access, Direction, Host, Loss, Reordering};
 
 /// Random streams below this number belong to other components.
 const FIRST_PIPE_STREAM: u64 = 1 << 32;
@@ -43,6 +43,10 @@ pub(crate) struct Ways {
     loss: [Loss; 2],
     loss_random: [Random; 2],
     loss_count: [u32; 2],
+    reordering: [Reordering; 2],
+    reordering_random: [Random; 2],
+    /// By pipe, the longer one of what comes late.
+    longer: Vec<u32>,
     /// Memory of a segment beside its payload, by traffic, if frames take what their sockets gave
     /// them.
     pub overheads: Vec<u32>,
@@ -56,6 +60,7 @@ impl Ways {
         lines: [Line; 2],
         loss: [Loss; 2],
         jitter: [Span; 2],
+        reordering: [Reordering; 2],
         hosts: &[Host],
         seed: u64,
     ) -> (Ways, Vec<Attachment>) {
@@ -70,6 +75,9 @@ impl Ways {
             loss,
             loss_random: [Random::derive(seed, 2), Random::derive(seed, 3)],
             loss_count: [0; 2],
+            reordering,
+            reordering_random: [4, 5].map(|stream| Random::derive(seed, stream)),
+            longer: Vec::new(),
             overheads: Vec::new(),
             frame: Vec::new(),
         };
@@ -86,8 +94,18 @@ impl Ways {
                 if host.ingress.rate.is_some() == alone {
                     let away = if host.home { Direction::Down } else { Direction::Up };
                     let jitter = jitter[away as usize];
-                    let pipe = ways.pipe(&mut shared, host.ingress, jitter, false, seed);
-                    attachments[n].ingress = pipe;
+                    let Reordering { share, late } = reordering[away as usize];
+                    if share > 0 && !alone {
+                        let delay = host.ingress.delay + late;
+                        let longer = Access { delay, rate: None };
+                        let [pipe, longer] = [host.ingress, longer]
+                            .map(|access| ways.any_pipe(&mut shared, access, jitter, false, seed));
+                        ways.lengthen(pipe, longer);
+                        attachments[n].ingress = pipe;
+                    } else {
+                        let pipe = ways.pipe(&mut shared, host.ingress, jitter, false, seed);
+                        attachments[n].ingress = pipe;
+                    }
                 }
             }
             if !alone {
@@ -97,8 +115,39 @@ impl Ways {
         (ways, attachments)
     }
 
-    /// The pipe of an access: its own if it has a rate, otherwise one for all of its delay.
+    /// Way of what comes late, beside that of `pipe`.
+    fn lengthen(&mut self, pipe: u32, longer: u32) {
+        let known = self.longer.len() as u32;
+        self.longer.extend(known..(pipe + 1).max(known));
+        self.longer[pipe as usize] = longer;
+    }
+
+    /// The pipe behind the line for one packet whose way is `pipe`.
+    #[cold]
+    fn behind(&mut self, pipe: u32, line: usize) -> u32 {
+        if self.reordering_random[line].u32() >= self.reordering[line].share {
+            return pipe;
+        }
+        self.longer.get(pipe as usize).copied().unwrap_or(pipe)
+    }
+
+    /// The pipe of an access that needs one.
     fn pipe(
+        &mut self,
+        shared: &mut BTreeMap<(Span, Span, bool), u32>,
+        access: Access,
+        jitter: Span,
+        to_bottleneck: bool,
+        seed: u64,
+    ) -> u32 {
+        match access {
+            Access { delay: Span::ZERO, rate: None } if jitter == Span::ZERO => NO_PIPE,
+            _ => self.any_pipe(shared, access, jitter, to_bottleneck, seed),
+        }
+    }
+
+    /// The pipe of an access: its own if it has a rate, otherwise one for all of its delay.
+    fn any_pipe(
         &mut self,
         shared: &mut BTreeMap<(Span, Span, bool), u32>,
         access: Access,
@@ -109,9 +158,6 @@ impl Ways {
         let key = (access.delay, jitter, to_bottleneck);
         let alone = access.rate.is_some();
         if !alone {
-            if access.delay == Span::ZERO && jitter == Span::ZERO {
-                return NO_PIPE;
-            }
             if let Some(pipe) = shared.get(&key) {
                 return *pipe;
             }
@@ -250,7 +296,11 @@ impl Ways {
         if self.capture.is_some() {
             self.capture(handle, at, now);
         }
-        let Tag { from_bottleneck: pipe, len, .. } = *self.pool.tag(handle);
+        let Tag { from_bottleneck: mut pipe, len, direction, .. } = *self.pool.tag(handle);
+        let line = usize::from(direction & 1);
+        if self.reordering[line].share > 0 {
+            pipe = self.behind(pipe, line);
+        }
         if pipe == NO_PIPE {
             if at <= now {
                 self.arrived.push_back(handle);

@@ -75,6 +75,15 @@ pub enum Loss {
     Every(u32),
 }
 
+/// Packets that others overtake behind the bottleneck, as netem's `delay` beside `reorder` has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reordering {
+    /// Each one's probability in units of 2^-32; zero for none.
+    pub share: u32,
+    /// Additional delay of these.
+    pub late: Span,
+}
+
 /// One direction of the bottleneck.
 #[derive(Clone, Debug)]
 pub struct LineSetup {
@@ -92,6 +101,8 @@ pub struct LineSetup {
     pub loss: Loss,
     /// Longest additional delay behind the bottleneck; order is kept.
     pub jitter: Span,
+    /// Packets that come late behind the bottleneck; but for ways with a rate of their own.
+    pub reordering: Reordering,
     /// The device, for the discipline's defaults; its seed is replaced by the run's.
     pub device: Device,
 }
@@ -107,6 +118,7 @@ impl LineSetup {
             steps: Vec::new(),
             loss: Loss::None,
             jitter: Span::ZERO,
+            reordering: Reordering::default(),
             device: Device::default(),
         }
     }
@@ -338,6 +350,9 @@ impl Setup {
         for line in &self.lines {
             if line.jitter > MAX_DELAY {
                 return invalid("the jitter".into(), "at most 60 s");
+            }
+            if line.reordering.late > MAX_DELAY {
+                return invalid("what comes late".into(), "at most 60 s");
             }
             if matches!(line.loss, Loss::Every(0 | 1)) {
                 return invalid("the periodic loss".into(), "every second packet at most");

@@ -12,7 +12,7 @@ use simnel_core::rate::Arithmetic;
 use simnel_core::tc::units;
 use simnel_core::tick::Tick;
 use simnel_core::{Rate, Span};
-use simnel_sim::setup::{LineSetup, Loss, Shaper};
+use simnel_sim::setup::{LineSetup, Loss, Reordering, Shaper};
 
 use super::tree::Tree;
 
@@ -85,6 +85,12 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
     let mut setup = LineSetup::wire(config, rate);
     setup.shaper = shape;
     setup.loss = emulator.loss;
+    let mut delay = emulator.delay;
+    if let Some(overtaking) = emulator.reordered {
+        // Most may come late there: the way is that of those which do not.
+        let late = std::mem::take(&mut delay);
+        setup.reordering = Reordering { share: u32::MAX - overtaking, late };
+    }
     // What is compared is Linux's discipline with ours as Linux computes it: its Newton steps for
     // roots, its rounding, its clock ticks.
     setup.device = Device {
@@ -92,7 +98,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
         tick: Tick::Jiffies { hz: HZ, wheel: true },
         ..Device::default()
     };
-    Ok(Port { line: setup, delay: emulator.delay, tree })
+    Ok(Port { line: setup, delay, tree })
 }
 
 /// Leaves out where the discipline stands: `root`, `parent X`, `handle X`, `classid X`.
@@ -110,13 +116,21 @@ pub(super) fn skip_place<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
 struct Emulator {
     loss: Loss,
     delay: Span,
+    /// Packets that are not delayed, in units of 2^-32.
+    reordered: Option<u32>,
     rate: Option<Rate>,
     limit: u32,
 }
 
 impl Default for Emulator {
     fn default() -> Emulator {
-        Emulator { loss: Loss::None, delay: Span::ZERO, rate: None, limit: NETEM_LIMIT }
+        Emulator {
+            loss: Loss::None,
+            delay: Span::ZERO,
+            reordered: None,
+            rate: None,
+            limit: NETEM_LIMIT,
+        }
     }
 }
 
@@ -130,12 +144,14 @@ impl Emulator {
             match *word {
                 "loss" => {
                     let first = value();
-                    netem.loss = share_lost(if first == "random" { value() } else { first })?;
+                    let word = if first == "random" { value() } else { first };
+                    netem.loss = Loss::Random(share(word)?);
                 }
                 "delay" => {
                     let word = value();
                     netem.delay = units::time(word).map_err(|_| format!("`{word}` is no time"))?;
                 }
+                "reorder" => netem.reordered = Some(share(value())?),
                 "rate" => netem.rate = Some(read_rate(value())?),
                 "limit" => {
                     let word = value();
@@ -143,6 +159,9 @@ impl Emulator {
                 }
                 other => return Err(format!("netem's `{other}` is not simulated")),
             }
+        }
+        if netem.delay == Span::ZERO && netem.reordered.is_some() {
+            return Err("netem's `reorder` needs a delay".into());
         }
         if netem.delay > Span::ZERO && netem.limit < NETEM_LIMIT {
             return Err("a netem that delays within a small `limit` is not simulated".into());
@@ -184,10 +203,10 @@ fn read_rate(word: &str) -> Result<Rate, String> {
     units::rate(word).map_err(|_| format!("`{word}` is no rate"))
 }
 
-fn share_lost(word: &str) -> Result<Loss, String> {
+fn share(word: &str) -> Result<u32, String> {
     let share = word.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
     match share.filter(|share| (0.0..=100.0).contains(share)) {
-        Some(share) => Ok(Loss::Random((share / 100.0 * 4_294_967_295.0).round() as u32)),
+        Some(share) => Ok((share / 100.0 * 4_294_967_295.0).round() as u32),
         None => Err(format!("`{word}` is no share")),
     }
 }
@@ -237,14 +256,18 @@ mod tests {
 
     /// An effect that is not simulated is an error, and no silence.
     #[test]
-    fn netem_loses_and_delays_and_nothing_else() {
+    fn netem_loses_delays_and_reorders_and_nothing_else() {
         let of =
             |words: &str| port(&lines(&[&format!("tc qdisc add dev r1 root netem {words}")]), "r1");
         let both = of("delay 20ms loss random 50%").expect("a port");
         assert_eq!((both.delay, both.line.loss), (Span::from_millis(20), Loss::Random(1 << 31)));
+        let port = of("delay 20ms reorder 75%").expect("a port");
+        let late = Reordering { share: 1 << 30, late: Span::from_millis(20) };
+        assert_eq!((port.delay, port.line.reordering), (Span::ZERO, late));
         for words in [
             "delay 20ms 5ms",
             "reorder 10%",
+            "delay 20ms reorder 10% 50%",
             "duplicate 1%",
             "delay",
             "loss 1% 25%",
