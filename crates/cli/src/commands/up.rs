@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config};
-use simnel_core::tc::{nearest, units};
+use simnel_core::tc::{nearest, units, Digits};
 use simnel_core::Span;
 use simnel_gateway::autorate::{movable, range, Autorate};
 use simnel_gateway::daemon::{Daemon, Interface};
@@ -399,9 +399,13 @@ fn follows(autorate: &Autorate, request: &Request) -> String {
 fn account(name: &str, config: impl Fn(Direction) -> Option<Config>) -> String {
     let mut lines = String::new();
     for direction in [Direction::Download, Direction::Upload] {
-        let config = config(direction);
-        let words = config.map_or("passes as it is".into(), |config| config.to_string());
-        lines += &format!("  {:<9} {words}\n", direction.name());
+        let mut words = String::from("passes as it is");
+        if let Some(config) = config(direction) {
+            words = format!("{} ", config.name());
+            // Writing to memory does not fail.
+            let _ = config.write_words(Digits::AsTc, &mut words);
+        }
+        lines += &format!("  {:<9} {}\n", direction.name(), words.trim_end());
     }
     lines + &format!("  `simnel show -s {name}` shows how it goes, `simnel down {name}` ends it")
 }
@@ -412,6 +416,17 @@ mod tests {
 
     fn request(words: &str) -> miette::Result<Request> {
         understand(&words.split_whitespace().map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn an_account_has_the_digits_of_tc() {
+        let config = qdisc::parse("cake bandwidth 28284264bit").unwrap();
+        let upload = |direction| (direction == Direction::Upload).then(|| config.clone());
+        let told = account("wan", upload);
+        assert!(
+            told.starts_with("  download  passes as it is\n  upload    cake bandwidth 28284Kbit ")
+        );
+        assert!(!told.contains(" \n"), "{told:?}");
     }
 
     #[test]
