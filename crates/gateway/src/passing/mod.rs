@@ -6,7 +6,7 @@
 //! what will answer it waits until then in the slot that the kernel's number of the packet picks; a
 //! packet that is overtaken by many others is forgotten.
 //!
-//! All this costs some 50 ns a packet, and is done only while somebody asks.
+//! All this costs some 80 ns a packet, and is done only while somebody asks.
 //!
 //! Times are of the real clock: each direction's discipline has one of its own (`pace.rs`).
 
