@@ -160,6 +160,9 @@ pub struct Entry {
     pub dev: String,
     /// Which way.
     pub direction: Direction,
+    /// When this was told, by CLOCK_MONOTONIC. None by a daemon of before.
+    #[serde(default)]
+    pub at_ns: Option<u64>,
     /// Settings in `tc`'s words.
     pub config: String,
     /// The discipline's counters.
@@ -180,10 +183,12 @@ pub struct Entry {
 
 impl From<Report> for Entry {
     fn from(report: Report) -> Entry {
+        let at_ns = Some(report.status.at.0);
         let Below { config, stats, below, .. } = report.status.root.into();
         Entry {
             dev: report.dev,
             direction: report.direction,
+            at_ns,
             config,
             stats,
             below,

@@ -47,6 +47,7 @@ fn answer(asked: &Mutex<Vec<Request>>, request: Request) -> Reply {
             let entry = Entry {
                 dev: "wan".into(),
                 direction: Direction::Upload,
+                at_ns: None,
                 config: BEFORE.into(),
                 stats: Snapshot {
                     totals: Totals::default(),

@@ -28,7 +28,7 @@ mod thread;
 
 use serde::{Deserialize, Serialize};
 use simnel_core::qdisc::{Config, Device, Managed, Snapshot};
-use simnel_core::Span;
+use simnel_core::{Span, Time};
 
 pub(crate) use self::mailbox::{configure, Remote};
 pub(crate) use self::thread::{Surroundings, Worker};
@@ -186,12 +186,15 @@ impl Status {
     pub(crate) fn join(&mut self, other: &Status) {
         self.root.snapshot.join(&other.root.snapshot);
         self.counters.join(&other.counters);
+        self.at = self.at.max(other.at);
     }
 }
 
 /// All that a thread tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
+    /// When it was told, by CLOCK_MONOTONIC.
+    pub at: Time,
     /// The discipline.
     pub root: Node,
     /// The data path's counters.

@@ -343,9 +343,9 @@ impl Span<'_> {
         let direction = entry.direction;
         let before = self.before.and_then(|look| of(&look.entries, direction, |e| e.direction));
         let old = before.unwrap_or(entry);
-        let clock = |look: &Look| of(&look.lines, direction, |l| l.direction).map(|l| l.now_ns);
-        let ns =
-            self.before.and_then(clock).zip(clock(now)).map_or(0, |(a, b)| b.saturating_sub(a));
+        let at = |look: &Look, entry: &Entry| entry.at_ns.unwrap_or(look.at_ns);
+        let then = self.before.zip(before).map(|(look, entry)| at(look, entry));
+        let ns = then.map_or(0, |then| at(now, entry).saturating_sub(then));
         let (totals, past) = (&entry.stats.totals, &old.stats.totals);
         let config = qdisc::parse(&entry.config).ok();
         let cpu = entry.datapath.cpu.0.saturating_sub(old.datapath.cpu.0);

@@ -41,6 +41,7 @@ fn entry(direction: Direction, bytes: u64) -> Entry {
     Entry {
         dev: "wan".to_owned(),
         direction,
+        at_ns: None,
         config,
         stats,
         below: Vec::new(),
@@ -89,6 +90,19 @@ fn rates_are_differences_of_two_looks() {
         ["the upload is full: 10.0.0.2, 1 flow"],
         "a flow that fills the line is not one that waits for others"
     );
+}
+
+/// A look takes its time: a line's rate is over that between the daemon's own answers.
+#[test]
+fn a_line_s_rate_is_by_the_daemon_s_time() {
+    let mut viewer = Viewer::new();
+    let mut rate = |asked: u64, answered: u64, bytes| {
+        let mut look = look(asked, bytes, 1, Vec::new());
+        look.entries[0].at_ns = Some(answered);
+        viewer.see(look, &Names::none()).lines[0].rate_bps
+    };
+    rate(SECOND_NS, SECOND_NS + 500, 0);
+    assert_eq!(rate(2 * SECOND_NS, 3 * SECOND_NS + 500, 2_500_000), 10_000_000);
 }
 
 /// Of more flows than there are places each is counted anew, mostly with as many bytes as before.

@@ -217,11 +217,11 @@ impl Engine {
     pub(super) fn carry_out(&mut self, command: Command, kernel: &mut impl Kernel) -> bool {
         let mut stop = false;
         self.account_for_lost_time(kernel.now());
-        let (now, _) = self.tell(kernel);
+        let (now, real) = self.tell(kernel);
         // Whoever asked may have lost patience; what was done holds all the same.
         match command {
             Command::Report(reply) => {
-                let _ = reply.try_send(self.status(kernel.cpu()));
+                let _ = reply.try_send(self.status(real, kernel.cpu()));
             }
             Command::Prepare(config, reply) => {
                 let _ = reply.try_send(self.qdisc.prepare(&config, now));
@@ -292,7 +292,7 @@ impl Engine {
         self.pace.at(now)
     }
 
-    fn status(&self, cpu: Span) -> Status {
+    fn status(&self, at: Time, cpu: Span) -> Status {
         let counters = Counters {
             released: self.owner.released,
             dropped: self.owner.dropped,
@@ -302,7 +302,7 @@ impl Engine {
             cpu,
             ..self.counters
         };
-        Status { root: Node::of(0, self.qdisc.as_ref(), &self.device), counters }
+        Status { at, root: Node::of(0, self.qdisc.as_ref(), &self.device), counters }
     }
 
     fn follow_settings(&mut self, now: Time) {

@@ -115,7 +115,7 @@ impl Loop {
     }
 
     fn counters(&self) -> Counters {
-        self.engine.status(Span::ZERO).counters
+        self.engine.status(START, Span::ZERO).counters
     }
 }
 
