@@ -87,24 +87,23 @@ impl Ways {
         let mut shared = BTreeMap::new();
         for alone in [false, true] {
             for (n, host) in hosts.iter().enumerate() {
-                if host.egress.rate.is_some() == alone {
+                if host.egress.rate.is_some() == alone && !is_instant(host.egress, Span::ZERO) {
                     let pipe = ways.pipe(&mut shared, host.egress, Span::ZERO, true, seed);
                     attachments[n].egress = pipe;
                 }
-                if host.ingress.rate.is_some() == alone {
-                    let away = if host.home { Direction::Down } else { Direction::Up };
-                    let jitter = jitter[away as usize];
-                    let Reordering { share, late } = reordering[away as usize];
-                    if share > 0 && !alone {
-                        let delay = host.ingress.delay + late;
-                        let longer = Access { delay, rate: None };
-                        let [pipe, longer] = [host.ingress, longer]
-                            .map(|access| ways.any_pipe(&mut shared, access, jitter, false, seed));
+                let away = if host.home { Direction::Down } else { Direction::Up };
+                let (jitter, Reordering { share, late }) =
+                    (jitter[away as usize], reordering[away as usize]);
+                let reorders = share > 0 && !alone;
+                if host.ingress.rate.is_some() == alone
+                    && (reorders || !is_instant(host.ingress, jitter))
+                {
+                    let pipe = ways.pipe(&mut shared, host.ingress, jitter, false, seed);
+                    attachments[n].ingress = pipe;
+                    if reorders {
+                        let longer = Access { delay: host.ingress.delay + late, rate: None };
+                        let longer = ways.pipe(&mut shared, longer, jitter, false, seed);
                         ways.lengthen(pipe, longer);
-                        attachments[n].ingress = pipe;
-                    } else {
-                        let pipe = ways.pipe(&mut shared, host.ingress, jitter, false, seed);
-                        attachments[n].ingress = pipe;
                     }
                 }
             }
@@ -131,23 +130,8 @@ impl Ways {
         self.longer.get(pipe as usize).copied().unwrap_or(pipe)
     }
 
-    /// The pipe of an access that needs one.
-    fn pipe(
-        &mut self,
-        shared: &mut BTreeMap<(Span, Span, bool), u32>,
-        access: Access,
-        jitter: Span,
-        to_bottleneck: bool,
-        seed: u64,
-    ) -> u32 {
-        match access {
-            Access { delay: Span::ZERO, rate: None } if jitter == Span::ZERO => NO_PIPE,
-            _ => self.any_pipe(shared, access, jitter, to_bottleneck, seed),
-        }
-    }
-
     /// The pipe of an access: its own if it has a rate, otherwise one for all of its delay.
-    fn any_pipe(
+    fn pipe(
         &mut self,
         shared: &mut BTreeMap<(Span, Span, bool), u32>,
         access: Access,
@@ -345,4 +329,9 @@ impl Ways {
             .sum();
         pipes + lines
     }
+}
+
+/// True if what goes this way is there at once.
+fn is_instant(access: Access, jitter: Span) -> bool {
+    access.delay == Span::ZERO && access.rate.is_none() && jitter == Span::ZERO
 }
