@@ -16,7 +16,7 @@ mod steered;
 mod trials;
 
 pub use choice::{choose, Choice};
-pub use own::{Own, Tin};
+pub use own::Own;
 pub use qdiscs::{Listed, Place, Qdiscs, Settings, Verb, INGRESS, OWN_KIND, ROOT};
 pub(crate) use shaped::hold;
 pub use shaped::{change, down, orphans, remove_orphans, shaped, told, up, Maker, Shaped};

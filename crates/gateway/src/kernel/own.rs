@@ -4,38 +4,11 @@
 //! (linux/pkt_sched.h).
 
 use serde::Deserialize;
+use simnel_core::qdisc::cake::TinStats;
 use simnel_core::Span;
 
 use super::qdiscs::{number, Listed};
 use crate::netlink::Attributes;
-
-/// Statistics of one tin; all but backlog and delay only grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tin {
-    /// Bytes that arrived.
-    pub arrived_bytes: u64,
-    /// Packets that arrived.
-    pub arrived_packets: u64,
-    /// Bytes queued.
-    pub backlog_bytes: u64,
-    /// Packets dropped, but for redundant acknowledgements.
-    pub drops: u64,
-    /// Redundant acknowledgements dropped.
-    pub ack_drops: u64,
-    /// Packets marked.
-    pub marks: u64,
-    /// Moving average of sojourn times.
-    pub delay: Span,
-}
-
-impl Tin {
-    /// Bytes let go, about: a dropped packet counts as one of mean length.
-    pub fn released_bytes(&self) -> u64 {
-        let mean = self.arrived_bytes.checked_div(self.arrived_packets).unwrap_or(0);
-        let gone = self.drops.saturating_add(self.ack_drops).saturating_mul(mean);
-        self.arrived_bytes.saturating_sub(self.backlog_bytes).saturating_sub(gone)
-    }
-}
 
 /// Statistics of a discipline's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +16,7 @@ pub struct Own {
     /// Packets marked; None where that is not told.
     pub marks: Option<u64>,
     /// Tins of cake, in the order in which `tc` shows them.
-    pub tins: Vec<Tin>,
+    pub tins: Vec<TinStats>,
 }
 
 impl Own {
@@ -56,14 +29,14 @@ impl Own {
         }
     }
 
-    fn of_tins(tins: Vec<Tin>) -> Own {
-        let marks = tins.iter().fold(0u64, |sum, tin| sum.saturating_add(tin.marks));
+    fn of_tins(tins: Vec<TinStats>) -> Own {
+        let marks = tins.iter().fold(0u64, |sum, tin| sum + u64::from(tin.ecn_mark));
         Own { marks: (!tins.is_empty()).then_some(marks), tins }
     }
 
     fn of_json(text: &str) -> Own {
         let Ok(told) = serde_json::from_str::<Told>(text) else { return Own::default() };
-        let own = Own::of_tins(told.tins.into_iter().map(Tin::from).collect());
+        let own = Own::of_tins(told.tins.into_iter().map(TinStats::from).collect());
         Own { marks: own.marks.or(told.ecn_mark), ..own }
     }
 }
@@ -81,28 +54,29 @@ struct ToldTin {
     sent_bytes: u64,
     sent_packets: u64,
     backlog_bytes: u64,
-    drops: u64,
-    ack_drops: u64,
-    ecn_mark: u64,
+    drops: u32,
+    ack_drops: u32,
+    ecn_mark: u32,
     avg_delay_us: u64,
 }
 
-impl From<ToldTin> for Tin {
-    fn from(told: ToldTin) -> Tin {
-        Tin {
-            arrived_bytes: told.sent_bytes,
-            arrived_packets: told.sent_packets,
+impl From<ToldTin> for TinStats {
+    fn from(told: ToldTin) -> TinStats {
+        with_dropped_bytes(TinStats {
+            sent_bytes: told.sent_bytes,
+            sent_packets: told.sent_packets,
             backlog_bytes: told.backlog_bytes,
             drops: told.drops,
             ack_drops: told.ack_drops,
-            marks: told.ecn_mark,
-            delay: Span::from_micros(told.avg_delay_us),
-        }
+            ecn_mark: told.ecn_mark,
+            avg_delay: Span::from_micros(told.avg_delay_us),
+            ..TinStats::default()
+        })
     }
 }
 
 /// Tins of Linux's cake.
-fn linux_tins(payload: &[u8]) -> Vec<Tin> {
+fn linux_tins(payload: &[u8]) -> Vec<TinStats> {
     const TINS: i32 = 10;
     let tins = Attributes(payload).find(|(kind, _)| *kind == TINS);
     let tins = Attributes(tins.map_or(&[], |(_, tins)| tins));
@@ -110,52 +84,59 @@ fn linux_tins(payload: &[u8]) -> Vec<Tin> {
 }
 
 /// One tin: `TCA_CAKE_TIN_STATS_*`.
-fn linux_tin(payload: &[u8]) -> Tin {
-    let mut tin = Tin::default();
+fn linux_tin(payload: &[u8]) -> TinStats {
+    let mut tin = TinStats::default();
     for (kind, data) in Attributes(payload) {
-        let count = || number(data).unwrap_or(0).into();
+        let count = number(data).unwrap_or(0);
         match kind {
-            2 => tin.arrived_packets = count(),
-            3 => {
-                tin.arrived_bytes = data.first_chunk().map_or(0, |all| u64::from_ne_bytes(*all));
-            }
-            4 => tin.drops = count(),
-            6 => tin.ack_drops = count(),
-            8 => tin.marks = count(),
-            11 => tin.backlog_bytes = count(),
-            19 => tin.delay = Span::from_micros(count()),
+            2 => tin.sent_packets = count.into(),
+            3 => tin.sent_bytes = data.first_chunk().map_or(0, |all| u64::from_ne_bytes(*all)),
+            4 => tin.drops = count,
+            6 => tin.ack_drops = count,
+            8 => tin.ecn_mark = count,
+            11 => tin.backlog_bytes = count.into(),
+            19 => tin.avg_delay = Span::from_micros(count.into()),
             _ => {}
         }
     }
-    tin
+    with_dropped_bytes(tin)
+}
+
+/// The bytes dropped are not told: a dropped packet counts as one of mean length.
+fn with_dropped_bytes(tin: TinStats) -> TinStats {
+    let mean = tin.sent_bytes.checked_div(tin.sent_packets).unwrap_or(0);
+    let dropped = u64::from(tin.drops) + u64::from(tin.ack_drops);
+    TinStats { dropped_bytes: dropped.saturating_mul(mean), ..tin }
 }
 
 #[cfg(test)]
 mod tests {
-    use simnel_core::qdisc::{self, cake, Common, Detail, Snapshot};
+    use simnel_core::qdisc::{self, Common, Detail, Snapshot};
 
     use super::*;
 
-    const TIN: Tin = Tin {
-        arrived_bytes: 30_000,
-        arrived_packets: 30,
-        backlog_bytes: 4_000,
-        drops: 2,
-        ack_drops: 3,
-        marks: 5,
-        delay: Span::from_micros(700),
-    };
+    /// One of 30 packets and 30,000 bytes, of which five packets were dropped.
+    fn tin() -> TinStats {
+        TinStats {
+            sent_bytes: 30_000,
+            sent_packets: 30,
+            backlog_bytes: 4_000,
+            drops: 2,
+            ack_drops: 3,
+            ecn_mark: 5,
+            avg_delay: Span::from_micros(700),
+            dropped_bytes: 5 * 1_000,
+            ..TinStats::default()
+        }
+    }
 
-    /// Statistics of cake with three tins, of which the second is [`TIN`].
+    /// Statistics of cake with three tins, of which the second is [`tin`].
     fn snapshot() -> Snapshot {
         let words = "cake bandwidth 9mbit diffserv3";
         let config = qdisc::parse(words).unwrap();
         let mut snapshot = qdisc::build(&config, &qdisc::Device::default()).unwrap().snapshot();
         let Detail::Cake(stats) = &mut snapshot.detail else { panic!("{words}") };
-        let tin: &mut cake::TinStats = &mut stats.tins[1];
-        (tin.sent_bytes, tin.sent_packets) = (TIN.arrived_bytes, TIN.arrived_packets);
-        (tin.backlog_bytes, tin.avg_delay) = (TIN.backlog_bytes, TIN.delay);
-        (tin.drops, tin.ack_drops, tin.ecn_mark) = (2, 3, 5);
+        stats.tins[1] = tin();
         snapshot
     }
 
@@ -166,11 +147,11 @@ mod tests {
         qdisc::show_own_json(&snapshot, &mut json).unwrap();
         let mut bytes = [0; 4096];
         let length = qdisc::netlink::write_statistics(&snapshot, &mut bytes).unwrap();
-        let tins = vec![Tin::default(), TIN, Tin::default()];
+        let tins = vec![TinStats::default(), tin(), TinStats::default()];
         let expected = Own { marks: Some(5), tins };
         assert_eq!(Own::of_json(&json), expected);
         assert_eq!(Own::of_tins(linux_tins(&bytes[..length])), expected);
-        assert_eq!(TIN.released_bytes(), 30_000 - 4_000 - 5 * 1_000);
+        assert_eq!(tin().released_bytes(), 30_000 - 4_000 - 5 * 1_000);
         for cut in 0..length {
             let _ = linux_tins(&bytes[..cut]);
         }

@@ -2,10 +2,10 @@
 
 use simnel_core::qdisc;
 
-use super::{limit, of, per_second, tier_name, LineView, Look, Span, TierView};
+use super::{limit, of, per_second, tiers, LineView, Look, Span};
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::kernel::{shaped, Own, Shaped, Tin};
+use crate::kernel::{shaped, Own, Shaped};
 
 /// A direction that the kernel shapes.
 #[derive(Clone, Debug)]
@@ -68,19 +68,4 @@ impl Span<'_> {
             follows: None,
         }
     }
-}
-
-/// The tiers that `tins` are; `old` are those of the look before.
-fn tiers(tins: &[Tin], old: &[Tin], ns: u64) -> Vec<TierView> {
-    // Other settings may have come since.
-    let old = if old.len() == tins.len() { old } else { tins };
-    let tier = |(index, (tin, old)): (usize, (&Tin, &Tin))| TierView {
-        name: tier_name(tins.len(), index),
-        rate_bps: per_second(tin.released_bytes(), old.released_bytes(), ns).saturating_mul(8),
-        backlog_bytes: tin.backlog_bytes,
-        drops: tin.drops,
-        marks: tin.marks,
-        delay_ns: tin.delay.0,
-    };
-    tins.iter().zip(old).enumerate().map(tier).collect()
 }

@@ -369,7 +369,7 @@ impl Span<'_> {
             marks: Some(marks),
             new_marks: Some(marks.saturating_sub(old.datapath.marked)),
             delay: self.delay(now, direction),
-            tiers: tiers(entry, old, ns),
+            tiers: entry_tiers(entry, old, ns),
             cpu_permille: Some(
                 (u128::from(cpu) * 1000).checked_div(u128::from(ns)).unwrap_or(0) as u64
             ),
@@ -475,21 +475,25 @@ fn tier_name(count: usize, index: usize) -> String {
 }
 
 /// Tiers of the first cake, at the root or below it.
-fn tiers(entry: &Entry, old: &Entry, ns: u64) -> Vec<TierView> {
+fn entry_tiers(entry: &Entry, old: &Entry, ns: u64) -> Vec<TierView> {
     let (Some(stats), Some(past)) = (cake_stats(entry), cake_stats(old)) else { return Vec::new() };
     let count = usize::from(stats.tin_count).min(cake::MAX_TINS);
-    let tier = |index: usize| {
-        let (tin, old) = (&stats.tins[index], &past.tins[index]);
-        TierView {
-            name: tier_name(count, index),
-            rate_bps: per_second(tin.released_bytes(), old.released_bytes(), ns).saturating_mul(8),
-            backlog_bytes: tin.backlog_bytes,
-            drops: u64::from(tin.drops),
-            marks: u64::from(tin.ecn_mark),
-            delay_ns: tin.avg_delay.0,
-        }
+    tiers(&stats.tins[..count], &past.tins[..count], ns)
+}
+
+/// The tiers that `tins` are; `old` are those of the look before.
+fn tiers(tins: &[cake::TinStats], old: &[cake::TinStats], ns: u64) -> Vec<TierView> {
+    // Other settings may have come since.
+    let old = if old.len() == tins.len() { old } else { tins };
+    let tier = |(index, (tin, old)): (usize, (&cake::TinStats, &cake::TinStats))| TierView {
+        name: tier_name(tins.len(), index),
+        rate_bps: per_second(tin.released_bytes(), old.released_bytes(), ns).saturating_mul(8),
+        backlog_bytes: tin.backlog_bytes,
+        drops: u64::from(tin.drops),
+        marks: u64::from(tin.ecn_mark),
+        delay_ns: tin.avg_delay.0,
     };
-    (0..count).map(tier).collect()
+    tins.iter().zip(old).enumerate().map(tier).collect()
 }
 
 fn cake_stats(entry: &Entry) -> Option<&cake::Stats> {

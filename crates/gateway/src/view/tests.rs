@@ -1,5 +1,5 @@
 use super::*;
-use crate::kernel::{Own, Tin};
+use crate::kernel::Own;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -188,14 +188,13 @@ fn the_kernels_lines_have_counters_only() {
 #[test]
 fn the_kernels_cake_tells_tiers_and_marks() {
     let kernel = |n: u64, tins: usize| {
-        let tin = |tin: u64| Tin {
-            arrived_bytes: n * tin * 125_000,
-            arrived_packets: n * tin * 125,
-            backlog_bytes: 0,
-            drops: n * tin,
-            marks: n,
-            delay: simnel_core::Span::from_millis(tin),
-            ..Tin::default()
+        let tin = |tin: u64| cake::TinStats {
+            sent_bytes: n * tin * 125_000,
+            dropped_bytes: n * tin * 1_000,
+            drops: (n * tin) as u32,
+            ecn_mark: n as u32,
+            avg_delay: simnel_core::Span::from_millis(tin),
+            ..cake::TinStats::default()
         };
         KernelEntry {
             dev: "wan".to_owned(),
