@@ -105,6 +105,9 @@ pub struct Reply {
     /// For `flows`: those of the last minute, and those with packets queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<FlowEntry>>,
+    /// For `flows`: the reason why not all are told, or not their counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untold: Option<String>,
     /// For `rules`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<RuleEntry>>,

@@ -28,6 +28,7 @@
 //! The only crate of the project with unsafe code; all of it is in `sys` and in the parts of
 //! `frames` that speak to the kernel.
 
+mod addresses;
 #[cfg(test)]
 mod apart;
 pub mod autorate;

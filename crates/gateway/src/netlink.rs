@@ -353,6 +353,15 @@ impl Socket {
 
     /// Sends one request that asks for an acknowledgement, and waits for that.
     pub(crate) fn request(&self, writer: &Writer) -> Result<(), Refusal> {
+        self.question(writer, |_| {})
+    }
+
+    /// The same of one that is answered: `each` is called for the messages before that.
+    pub(crate) fn question(
+        &self,
+        writer: &Writer,
+        mut each: impl FnMut(Message<'_>),
+    ) -> Result<(), Refusal> {
         sys::send(&self.0, writer.bytes())?;
         let mut buffer = vec![0; 32 * 1024];
         loop {
@@ -364,7 +373,7 @@ impl Socket {
                         let explanation = message.explanation();
                         return Err(Refusal { error: system_error(error), explanation });
                     }
-                    None => {}
+                    None => each(message),
                 }
             }
         }

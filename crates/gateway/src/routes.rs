@@ -1,8 +1,9 @@
-//! Which interfaces lead to everywhere: the default routes of the main table, over rtnetlink
-//! (linux/rtnetlink.h). What leads nowhere (unreachable, blackhole) is none.
+//! Interfaces that lead somewhere, over rtnetlink (linux/rtnetlink.h): to everywhere, by the
+//! default routes of the main table, of which those that lead nowhere (unreachable, blackhole) are
+//! none; and to one address.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::netlink::{Attributes, Message, Socket, Writer};
 use crate::sys;
@@ -57,6 +58,29 @@ pub(crate) fn best(interface: &str) -> [Option<String>; 2] {
 pub fn home_router() -> Option<Ipv4Addr> {
     let [ipv4, _] = ways();
     ipv4.first()?.router.filter(Ipv4Addr::is_private)
+}
+
+/// Number of the interface that leads from here to `address`; None if none does.
+pub(crate) fn leads_to(socket: &Socket, address: IpAddr) -> Option<u32> {
+    const DESTINATION: i32 = libc::RTA_DST as i32;
+    let octets = match &address {
+        IpAddr::V4(address) => &address.octets()[..],
+        IpAddr::V6(address) => &address.octets()[..],
+    };
+    let mut fixed = [0; FIXED];
+    fixed[0] = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 } as u8;
+    fixed[1] = 8 * octets.len() as u8;
+    let mut question = Writer::default();
+    question.begin_with(libc::RTM_GETROUTE.into(), libc::NLM_F_ACK, 1, &fixed);
+    question.attribute(DESTINATION, octets);
+    question.finish();
+    let mut index = None;
+    let found = |message: Message<'_>| {
+        let mut attributes = message.attributes_after(FIXED);
+        index = attributes.find(|(kind, _)| *kind == OIF).map(|(_, data)| number(data));
+    };
+    socket.question(&question, found).ok()?;
+    index
 }
 
 /// The interfaces' names, each once.

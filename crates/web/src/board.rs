@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use serde_json::{json, Value};
-use simnel_gateway::view::{Look, Naming, View, Viewer};
+use simnel_gateway::view::{Naming, View, Viewer};
 use simnel_gateway::{control, kernel, Direction, Error};
 use tokio::sync::watch;
 
@@ -184,8 +184,9 @@ impl Watcher {
         self.viewers.retain(|name, _| names.contains(name));
         let known = self.naming.names();
         for name in names {
-            let look = match Look::take(&self.control_dir, &name) {
-                Ok(look) => look,
+            let viewer = self.viewers.entry(name.clone()).or_default();
+            let mut view = match viewer.look(&self.control_dir, &name, &known) {
+                Ok(view) => view,
                 Err(error) => {
                     // A daemon that ends meanwhile is not there any more.
                     if is_refused(&error) {
@@ -194,8 +195,6 @@ impl Watcher {
                     continue;
                 }
             };
-            let viewer = self.viewers.entry(name.clone()).or_default();
-            let mut view = viewer.see(look, &known);
             let flow_count = view.flows.len();
             view.flows.truncate(MOST_FLOWS);
             let point = Point::of(&view, at_s);

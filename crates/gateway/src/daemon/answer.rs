@@ -75,7 +75,7 @@ impl Daemon {
     /// The answer to a question that changes nothing.
     fn tell(&mut self, asked: &Asked, question: Request) -> Result<Reply, Error> {
         let interface = asked.interface.as_str();
-        if let Some(steering) = self.steered.iter().find(|steering| steering.is(interface)) {
+        if let Some(steering) = self.steered.iter_mut().find(|steering| steering.is(interface)) {
             let trials = self.trials.left(interface, sys::now());
             return steering.tell(&question, trials);
         }

@@ -14,7 +14,7 @@ use crate::direction::Direction;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::gateway::Settings;
-use crate::kernel::{Choice, Steered};
+use crate::kernel::{Choice, Flows, Steered, Tracked};
 use crate::notice::{Notice, Told};
 use crate::presence::{Change, Presence};
 use crate::supervisor::Event;
@@ -32,6 +32,8 @@ pub(super) struct Steering {
     slot: usize,
     /// Of making anew what others took away.
     told: Told,
+    /// Its connections.
+    tracked: Tracked,
 }
 
 impl Steering {
@@ -67,7 +69,7 @@ impl Steering {
     }
 
     /// The answer to a question that changes nothing. Disciplines are the kernel's to tell.
-    pub(super) fn tell(&self, question: &Request, trials: Vec<Left>) -> Result<Reply, Error> {
+    pub(super) fn tell(&mut self, question: &Request, trials: Vec<Left>) -> Result<Reply, Error> {
         let done = Reply::done();
         Ok(match question {
             Request::Show {} => Reply {
@@ -77,7 +79,11 @@ impl Steering {
                 autorate: Some(self.driver.report(sys::now())),
                 ..done
             },
-            Request::Flows {} => Reply { lines: Some(Vec::new()), flows: Some(Vec::new()), ..done },
+            Request::Flows {} => {
+                let Flows { mut flows, untold } = self.tracked.flows(self.line.interface());
+                flows.retain(|flow| self.line.config(flow.direction).is_some());
+                Reply { lines: Some(Vec::new()), flows: Some(flows), untold, ..done }
+            }
             Request::Rules {} => Reply { rules: Some(Vec::new()), ..done },
             Request::Record { .. } => return Err(Error::NotOurs(self.line.interface().to_owned())),
             _ => done,
@@ -121,7 +127,8 @@ impl Daemon {
         let why = format!("{}; the rates are set here", line.why());
         let choice = Choice { maker: Some(line.maker()), why };
         self.in_kernel.retain(|name| *name != interface);
-        self.steered.push(Steering { line, driver, presence, slot, told: Told::default() });
+        let (told, tracked) = (Told::default(), Tracked::default());
+        self.steered.push(Steering { line, driver, presence, slot, told, tracked });
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface.clone()));
         (self.notice)(Notice::Chosen(interface, choice));

@@ -27,12 +27,26 @@ pub struct FlowEntry {
     pub dport: u16,
     /// Number of the IP protocol: 6 is TCP, 17 UDP.
     pub protocol: u8,
-    /// Code point of the last packet that arrived.
-    pub dscp: u8,
     /// Packets released; a super-packet counts as one.
     pub packets: u64,
     /// Bytes released, with 14 bytes of Ethernet each.
     pub bytes: u64,
+    /// Smoothed RTT of a TCP connection between here and its far end, without our own queue. None
+    /// until one is seen, which begins with the first question.
+    pub rtt_ns: Option<u64>,
+    /// Number of its connection, where connection tracking tells of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<u32>,
+    /// Its packets as whoever holds them sees them; None where the kernel shapes.
+    #[serde(flatten)]
+    pub held: Option<HeldFlow>,
+}
+
+/// A flow's packets, by whoever holds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldFlow {
+    /// Code point of the last packet that arrived.
+    pub dscp: u8,
     /// Packets dropped, but for redundant acknowledgements.
     pub drops: u64,
     /// Redundant acknowledgements dropped.
@@ -47,9 +61,6 @@ pub struct FlowEntry {
     pub sojourn_ns: u64,
     /// 99th percentile of the sojourn of the last 128 to 256 packets; a quarter too high at most.
     pub sojourn_p99_ns: u64,
-    /// Smoothed RTT of a TCP connection between here and its far end, without our own queue. None
-    /// until one is seen, which begins with the first question.
-    pub rtt_ns: Option<u64>,
     /// Time since the first packet arrived.
     pub age_ns: u64,
     /// Time since the last packet arrived.
@@ -77,9 +88,20 @@ impl FlowEntry {
             sport: u16::from_be_bytes([s0, s1]),
             dport: u16::from_be_bytes([d0, d1]),
             protocol: flow.keys.protocol.unwrap_or_default(),
-            dscp: flow.dscp,
             packets: flow.packets,
             bytes: flow.bytes,
+            rtt_ns: rtt.map(|rtt| rtt.0),
+            tracked: None,
+            held: Some(HeldFlow::of(flow, now)),
+        }
+    }
+}
+
+impl HeldFlow {
+    /// The state of `flow` at `now`.
+    fn of(flow: &Flow, now: Time) -> HeldFlow {
+        HeldFlow {
+            dscp: flow.dscp,
             drops: flow.drops,
             ack_drops: flow.ack_drops,
             marks: flow.marks,
@@ -87,7 +109,6 @@ impl FlowEntry {
             backlog_bytes: flow.backlog_bytes,
             sojourn_ns: flow.sojourn.0,
             sojourn_p99_ns: flow.sojourn_p99().0,
-            rtt_ns: rtt.map(|rtt| rtt.0),
             age_ns: now.since(flow.first).0,
             idle_ns: now.since(flow.last).0,
         }

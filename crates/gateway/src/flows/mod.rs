@@ -26,7 +26,7 @@ use simnel_core::{Packet, Span, Time};
 
 use crate::classify::LINK;
 pub(crate) use entry::entries;
-pub use entry::{FlowEntry, LineEntry};
+pub use entry::{FlowEntry, HeldFlow, LineEntry};
 pub use sojourns::{bucket_limit, quantile, Sojourns, BUCKETS};
 
 /// Flows that a direction keeps account of at most.

@@ -86,8 +86,9 @@ fn entries_tell_of_each_flow_and_of_the_line() {
     let from = |end: u8| std::net::IpAddr::from([192, 0, 2, end]);
     assert_eq!((flow.source, flow.sport), (from(1), 7));
     assert_eq!((flow.destination, flow.dport, flow.protocol), (from(2), 53, 17));
-    assert_eq!((flow.age_ns, flow.idle_ns, flow.packets, flow.backlog_packets), (4, 3, 1, 1));
-    assert_eq!((flow.sojourn_ns, line.sojourn_ns), (3_000_000, 3_000_000));
+    let held = flow.held.unwrap();
+    assert_eq!((held.age_ns, held.idle_ns, flow.packets, held.backlog_packets), (4, 3, 1, 1));
+    assert_eq!((held.sojourn_ns, line.sojourn_ns), (3_000_000, 3_000_000));
     assert_eq!(flow.rtt_ns, Some(40));
     assert_eq!((line.now_ns, line.sojourns.iter().sum::<u64>()), (9, 1));
     assert_eq!((&*line.dev, line.direction), ("wan", flow.direction));

@@ -5,7 +5,7 @@
 //! module, so that nobody here needs to know any discipline. [`up`] and its companions shape an
 //! interface with them, as [`crate::daemon`] does in userspace; [`begin`] and [`try_out`] for a
 //! time. [`choose`] decides whether the kernel can do what is asked for. `Steered` is an interface
-//! whose rates in the kernel a process sets.
+//! whose rates in the kernel a process sets. [`Tracked`] tells its flows.
 
 mod choice;
 mod own;
@@ -13,6 +13,7 @@ mod qdiscs;
 mod redirect;
 mod shaped;
 mod steered;
+mod tracked;
 mod trials;
 
 pub use choice::{choose, Choice};
@@ -21,4 +22,5 @@ pub use qdiscs::{Listed, Place, Qdiscs, Settings, Verb, INGRESS, OWN_KIND, ROOT}
 pub(crate) use shaped::hold;
 pub use shaped::{change, down, orphans, remove_orphans, shaped, told, up, Maker, Shaped};
 pub(crate) use steered::Steered;
+pub use tracked::{Flows, Tracked};
 pub use trials::{begin, decide, keep, trials, try_out};

@@ -12,6 +12,7 @@ use simnel_core::qdisc::{netlink, Config, Device};
 
 use super::qdiscs::{Listed, Place, Qdiscs, Settings, Verb, OWN_KIND, ROOT};
 use super::redirect;
+use super::tracked;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::Settings as Wanted;
@@ -83,6 +84,7 @@ pub fn up(wanted: &Wanted) -> Result<Maker, Error> {
         return Err(Error::InKernel(interface.to_owned()));
     }
     remove_orphans_of(&kernel)?;
+    tracked::count();
     let mut result = up_with(&kernel, wanted, index, Maker::Module);
     if let Err(Error::NoModule) = &result {
         take_down(&kernel, interface, index)?;

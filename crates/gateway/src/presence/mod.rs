@@ -8,7 +8,6 @@
 //! be removed by nobody else): a flowtable among them may lead packets past us from then on, and a
 //! rule that queues may bring us what is not ours.
 
-mod addresses;
 mod ways;
 
 use std::fmt;
@@ -17,6 +16,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use simnel_core::{Span, Time};
 
+use crate::addresses;
 use crate::foreign;
 use crate::offload;
 use crate::routes;

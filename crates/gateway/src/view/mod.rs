@@ -4,8 +4,9 @@
 //! [`Viewer`] keeps the last looks and makes a [`View`] of them: rates since the look before,
 //! quantiles of sojourn over the last [`WINDOW`] looks. Both the terminal and the web show that.
 //!
-//! Added latency is the time in the discipline. Of a discipline in the kernel there are counters
-//! only, and cake's tiers: no flows, no hosts, no quantiles of delay.
+//! Added latency is the time in the discipline. Of a discipline in the kernel there are counters,
+//! and cake's tiers, but no quantiles of delay; its hosts and flows are those that the kernel's
+//! connection tracking tells, without what waits of them.
 
 mod kernel;
 mod mdns;
@@ -23,7 +24,8 @@ use crate::autorate;
 use crate::control::{Below, Client, Entry, Request};
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::flows::{quantile, FlowEntry, LineEntry};
+use crate::flows::{quantile, FlowEntry, HeldFlow, LineEntry};
+use crate::kernel::{Flows, Tracked};
 use crate::presence::Change;
 use crate::sys;
 pub use kernel::KernelEntry;
@@ -50,33 +52,40 @@ pub struct Look {
     pub flows: Vec<FlowEntry>,
     /// Directions that the kernel shapes.
     pub kernel: Vec<KernelEntry>,
+    /// The reason why not all flows are told, or not their counts.
+    pub untold: Option<String>,
 }
 
 impl Look {
-    /// Looks at `interface`.
-    ///
-    /// # Errors
-    /// [`Error::NotUp`] if neither a daemon nor the kernel shapes it; a failing conversation.
-    pub fn take(directory: &Path, interface: &str) -> Result<Look, Error> {
+    /// Looks at `interface`; `tracked` are connections of an interface that the kernel shapes.
+    fn take(directory: &Path, interface: &str, tracked: &mut Tracked) -> Result<Look, Error> {
         let at_ns = sys::now().0;
         match Client::connect(directory, interface) {
             Ok(mut client) => {
-                let reply = client.ask(&Request::Show {})?;
-                let (entries, autorate) = (reply.qdiscs.unwrap_or_default(), reply.autorate);
-                let (lines, flows) = client.flows()?;
-                let trouble = reply.trouble;
+                let state = client.ask(&Request::Show {})?;
+                let told = client.ask(&Request::Flows {})?;
+                let entries = state.qdiscs.unwrap_or_default();
                 // A daemon that only sets the rates.
                 let kernel = match entries.is_empty() {
                     true => KernelEntry::all(interface)?,
                     false => Vec::new(),
                 };
-                Ok(Look { at_ns, entries, trouble, autorate, lines, flows, kernel })
+                Ok(Look {
+                    at_ns,
+                    entries,
+                    trouble: state.trouble,
+                    autorate: state.autorate,
+                    lines: told.lines.unwrap_or_default(),
+                    flows: told.flows.unwrap_or_default(),
+                    kernel,
+                    untold: told.untold,
+                })
             }
             Err(not_up @ Error::NotUp { .. }) => {
                 let all = KernelEntry::all(interface)?;
                 match all.is_empty() {
                     true => Err(not_up),
-                    false => Ok(Look::in_kernel(at_ns, all)),
+                    false => Ok(Look::in_kernel(at_ns, all, tracked.flows(interface))),
                 }
             }
             Err(error) => Err(error),
@@ -84,8 +93,10 @@ impl Look {
     }
 
     /// A look at what the kernel shapes, without a daemon.
-    fn in_kernel(at_ns: u64, kernel: Vec<KernelEntry>) -> Look {
-        Look { at_ns, kernel, ..Look::default() }
+    fn in_kernel(at_ns: u64, kernel: Vec<KernelEntry>, told: Flows) -> Look {
+        let Flows { mut flows, untold } = told;
+        flows.retain(|flow| kernel.iter().any(|entry| entry.direction == flow.direction));
+        Look { at_ns, kernel, flows, untold, ..Look::default() }
     }
 }
 
@@ -100,6 +111,8 @@ pub struct View {
     pub hosts: Vec<HostView>,
     /// Flows, the busiest first.
     pub flows: Vec<FlowView>,
+    /// The reason why not all hosts and flows are told, or not their rates.
+    pub untold: Option<String>,
 }
 
 /// One direction. Counters are since it came up, rates since the look before.
@@ -209,6 +222,14 @@ pub struct HostView {
     pub active_flows: usize,
     /// Flows of the last minute.
     pub flows: usize,
+    /// Its packets as whoever holds them sees them; None where the kernel shapes.
+    #[serde(flatten)]
+    pub held: Option<HeldHost>,
+}
+
+/// A host's packets, by whoever holds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HeldHost {
     /// Packets queued, both ways.
     pub backlog_packets: u64,
     /// Drops of its present flows.
@@ -249,7 +270,7 @@ impl FlowView {
 
     /// True if packets came since the look before, or wait.
     pub fn is_active(&self) -> bool {
-        self.rate_bps > 0 || self.entry.backlog_packets > 0
+        self.rate_bps > 0 || self.entry.held.is_some_and(|held| held.backlog_packets > 0)
     }
 }
 
@@ -260,24 +281,25 @@ fn home(entry: &FlowEntry) -> IpAddr {
     }
 }
 
-type FlowKey = (Direction, IpAddr, IpAddr, u8, u16, u16);
+type FlowKey = (Direction, IpAddr, IpAddr, u8, u16, u16, Option<u32>);
 
 fn key(entry: &FlowEntry) -> FlowKey {
-    let FlowEntry { direction, source, destination, protocol, sport, dport, .. } = entry;
-    (*direction, *source, *destination, *protocol, *sport, *dport)
+    let FlowEntry { direction, source, destination, protocol, sport, dport, tracked, .. } = entry;
+    (*direction, *source, *destination, *protocol, *sport, *dport, *tracked)
 }
 
 /// When the first packet of `entry` arrived, by the discipline's clock: no two of the flows that a
-/// key has had one after the other share it.
+/// key has had one after the other share it. Keys with a connection's number need none.
 fn born(look: &Look, entry: &FlowEntry) -> Option<u64> {
     let line = of(&look.lines, entry.direction, |line| line.direction)?;
-    Some(line.now_ns.saturating_sub(entry.age_ns))
+    Some(line.now_ns.saturating_sub(entry.held?.age_ns))
 }
 
 /// Keeps the last looks at one interface.
 #[derive(Debug, Default)]
 pub struct Viewer {
     looks: VecDeque<Look>,
+    tracked: Tracked,
 }
 
 impl Viewer {
@@ -286,8 +308,22 @@ impl Viewer {
         Viewer::default()
     }
 
-    /// The view that `look` and those before it amount to. Rates are zero at the first look.
-    pub fn see(&mut self, look: Look, names: &Names) -> View {
+    /// Looks at `interface`, always the same. Rates are zero at the first look.
+    ///
+    /// # Errors
+    /// [`Error::NotUp`] if neither a daemon nor the kernel shapes it; a failing conversation.
+    pub fn look(
+        &mut self,
+        directory: &Path,
+        interface: &str,
+        names: &Names,
+    ) -> Result<View, Error> {
+        let look = Look::take(directory, interface, &mut self.tracked)?;
+        Ok(self.see(look, names))
+    }
+
+    /// The view that `look` and those before it amount to.
+    fn see(&mut self, look: Look, names: &Names) -> View {
         // A daemon that was started again counts from zero.
         if self.looks.back().is_some_and(|last| counts_anew(last, &look)) {
             self.looks.clear();
@@ -307,7 +343,7 @@ impl Viewer {
         let hosts = hosts(&flows);
         let trouble = now.trouble.iter().map(|trouble| format!("it is {trouble}"));
         let words = trouble.chain(words::happening(&lines, &flows)).collect();
-        View { words, lines, hosts, flows }
+        View { words, lines, hosts, flows, untold: now.untold.clone() }
     }
 }
 
@@ -410,10 +446,11 @@ impl Span<'_> {
                 _ => 0,
             };
             let cake = of(&classes, entry.direction, |(direction, _)| *direction);
+            let class = |held: HeldFlow| class(cake?.1.as_ref()?, held.dscp);
             FlowView {
                 host: names.of(home(entry)),
                 rate_bps: per_second(entry.bytes, before, ns).saturating_mul(8),
-                class: cake.and_then(|(_, cake)| cake.as_ref()).and_then(|c| class(c, entry.dscp)),
+                class: entry.held.and_then(class),
                 entry: entry.clone(),
             }
         };
@@ -530,22 +567,21 @@ fn hosts(flows: &[FlowView]) -> Vec<HostView> {
             download_bps: 0,
             active_flows: 0,
             flows: 0,
-            backlog_packets: 0,
-            drops: 0,
-            marks: 0,
-            sojourn_p99_ns: 0,
+            held: None,
         });
         match flow.entry.direction {
             Direction::Upload => host.upload_bps += flow.rate_bps,
             Direction::Download => host.download_bps += flow.rate_bps,
         }
         host.flows += 1;
-        host.backlog_packets += u64::from(flow.entry.backlog_packets);
-        host.drops += flow.entry.drops;
-        host.marks += flow.entry.marks;
+        host.active_flows += usize::from(flow.is_active());
+        let Some(held) = flow.entry.held else { continue };
+        let all = host.held.get_or_insert_default();
+        all.backlog_packets += u64::from(held.backlog_packets);
+        all.drops += held.drops;
+        all.marks += held.marks;
         if flow.is_active() {
-            host.active_flows += 1;
-            host.sojourn_p99_ns = host.sojourn_p99_ns.max(flow.entry.sojourn_p99_ns);
+            all.sojourn_p99_ns = all.sojourn_p99_ns.max(held.sojourn_p99_ns);
         }
     }
     let mut hosts: Vec<HostView> = hosts.into_values().collect();

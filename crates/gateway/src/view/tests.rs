@@ -17,20 +17,21 @@ fn flow(direction: Direction, host: u8, port: u16, bytes: u64) -> FlowEntry {
         sport: port,
         dport: 443,
         protocol: 6,
-        dscp: 0,
         packets: bytes / 1500,
         bytes,
-        drops: 0,
-        ack_drops: 0,
-        marks: 0,
-        backlog_packets: 0,
-        backlog_bytes: 0,
-        sojourn_ns: 5_000_000,
-        sojourn_p99_ns: 6_000_000,
         rtt_ns: None,
-        age_ns: SECOND_NS,
-        idle_ns: 0,
+        tracked: None,
+        held: Some(HeldFlow {
+            sojourn_ns: 5_000_000,
+            sojourn_p99_ns: 6_000_000,
+            age_ns: SECOND_NS,
+            ..HeldFlow::default()
+        }),
     }
+}
+
+fn held(flow: &mut FlowEntry) -> &mut HeldFlow {
+    flow.held.as_mut().unwrap()
 }
 
 fn entry(direction: Direction, bytes: u64) -> Entry {
@@ -54,7 +55,7 @@ fn entry(direction: Direction, bytes: u64) -> Entry {
 
 /// A look at the upload: bytes of the line, packets in bucket 40, flows that began at zero.
 fn look(at_ns: u64, bytes: u64, packets: u64, mut flows: Vec<FlowEntry>) -> Look {
-    flows.iter_mut().for_each(|flow| flow.age_ns = at_ns);
+    flows.iter_mut().for_each(|flow| held(flow).age_ns = at_ns);
     let mut sojourns = vec![0; crate::flows::BUCKETS];
     sojourns[40] = packets;
     let line = LineEntry {
@@ -115,7 +116,7 @@ fn a_flow_that_came_again_counts_from_zero() {
     let view = viewer.see(again.clone(), &Names::none());
     assert_eq!(view.hosts[0].upload_bps, 0, "it has stood still");
     (again.at_ns, again.lines[0].now_ns) = (7 * SECOND_NS, 7 * SECOND_NS);
-    again.flows[0].age_ns = SECOND_NS / 2;
+    held(&mut again.flows[0]).age_ns = SECOND_NS / 2;
     let view = viewer.see(again, &Names::none());
     assert_eq!((view.hosts[0].upload_bps, view.hosts[0].active_flows), (8_000, 1));
 }
@@ -141,7 +142,7 @@ fn tiers_rates_are_of_what_left_them() {
 fn words_name_the_host_and_what_calls_wait() {
     let mut viewer = Viewer::new();
     let mut call = flow(Direction::Upload, 3, 5004, 0);
-    (call.dscp, call.sojourn_p99_ns) = (46, 4_200_000);
+    (held(&mut call).dscp, held(&mut call).sojourn_p99_ns) = (46, 4_200_000);
     let at = |n: u64| {
         let mut flows: Vec<FlowEntry> =
             (1..=3).map(|port| flow(Direction::Upload, 2, port, n * 400_000)).collect();
@@ -177,12 +178,50 @@ fn the_kernels_lines_have_counters_only() {
     };
     let mut viewer = Viewer::new();
     for n in 1..=2 {
-        let look = Look::in_kernel(n * SECOND_NS, vec![kernel(n * 625_000)]);
+        let look = Look::in_kernel(n * SECOND_NS, vec![kernel(n * 625_000)], Flows::default());
         let view = viewer.see(look, &Names::none());
         let line = &view.lines[0];
         assert_eq!((line.in_kernel, line.delay, line.marks), (true, None, None));
         assert_eq!(line.rate_bps, (n - 1) * 5_000_000);
     }
+}
+
+/// Connections that the kernel tells have rates, and so have their hosts; of what waits it says
+/// nothing.
+#[test]
+fn the_kernels_flows_are_its_connections() {
+    let upload = KernelEntry {
+        dev: "wan".to_owned(),
+        direction: Direction::Upload,
+        config: "cake bandwidth 10mbit".to_owned(),
+        common: qdisc::Common::default(),
+        own: Own::default(),
+    };
+    let connection = |id, direction, bytes| FlowEntry {
+        tracked: Some(id),
+        held: None,
+        ..flow(direction, 2, 1000, bytes)
+    };
+    let mut viewer = Viewer::new();
+    let mut see = |n: u64, mut flows: Vec<FlowEntry>| {
+        let down = connection(flows[0].tracked.unwrap(), Direction::Download, n * 9_000_000);
+        flows.push(down);
+        let mut entry = upload.clone();
+        entry.common.sent_bytes = n * 1_250_000;
+        let told = Flows { flows, untold: Some("why".into()) };
+        viewer.see(Look::in_kernel(n * SECOND_NS, vec![entry], told), &Names::none())
+    };
+    see(1, vec![connection(1, Direction::Upload, 500_000)]);
+    let view = see(2, vec![connection(1, Direction::Upload, 1_500_000)]);
+    assert_eq!(view.flows.len(), 1, "the download is not shaped");
+    let (flow, host) = (&view.flows[0], &view.hosts[0]);
+    assert_eq!((flow.rate_bps, flow.is_active(), flow.class.as_deref()), (8_000_000, true, None));
+    assert_eq!((host.upload_bps, host.active_flows, host.held), (8_000_000, 1, None));
+    assert_eq!(view.words, ["the upload is full: 10.0.0.2, 1 flow"]);
+    assert_eq!(view.untold.as_deref(), Some("why"));
+    // Another connection with the same ends counts for itself.
+    let view = see(3, vec![connection(2, Direction::Upload, 2_000_000)]);
+    assert_eq!(view.flows[0].rate_bps, 16_000_000);
 }
 
 #[test]
@@ -206,7 +245,7 @@ fn the_kernels_cake_tells_tiers_and_marks() {
     };
     let mut viewer = Viewer::new();
     let mut see = |n, tins| {
-        let look = Look::in_kernel(n * SECOND_NS, vec![kernel(n, tins)]);
+        let look = Look::in_kernel(n * SECOND_NS, vec![kernel(n, tins)], Flows::default());
         viewer.see(look, &Names::none()).lines.remove(0)
     };
     see(1, 3);
@@ -271,8 +310,8 @@ fn words_say_how_much_of_the_limit_is_used() {
 #[test]
 fn where_nothing_runs_there_is_nothing_to_look_at() {
     let directory = tempfile::tempdir().unwrap();
-    let look = Look::take(directory.path(), "no-such-device");
-    assert!(matches!(look, Err(Error::NotUp { .. })));
+    let view = Viewer::new().look(directory.path(), "no-such-device", &Names::none());
+    assert!(matches!(view, Err(Error::NotUp { .. })));
 }
 
 /// The host with most traffic, whichever has most flows.
@@ -301,10 +340,11 @@ fn hosts_have_what_their_flows_have() {
             flow(Direction::Upload, 3, 5, n * 16_000),
         ];
         for (index, flow) in flows.iter_mut().enumerate() {
-            (flow.drops, flow.marks) = (1 << index, 32 << index);
-            flow.sojourn_p99_ns = 1_000 << index;
+            let held = held(flow);
+            (held.drops, held.marks) = (1 << index, 32 << index);
+            held.sojourn_p99_ns = 1_000 << index;
         }
-        flows[3].backlog_packets = 7;
+        held(&mut flows[3]).backlog_packets = 7;
         for address in
             ["169.254.0.9", "255.255.255.255", "224.0.0.1", "0.0.0.0", "fe80::1", "ff02::1", "::"]
         {
@@ -320,7 +360,8 @@ fn hosts_have_what_their_flows_have() {
         .iter()
         .map(|host| {
             let rates = (host.upload_bps, host.download_bps);
-            (host.address.to_string(), rates, (host.flows, host.active_flows, host.backlog_packets))
+            let queued = host.held.unwrap().backlog_packets;
+            (host.address.to_string(), rates, (host.flows, host.active_flows, queued))
         })
         .collect();
     assert_eq!(
@@ -331,8 +372,8 @@ fn hosts_have_what_their_flows_have() {
         ]
     );
     let counted = |at: usize| {
-        let host = &view.hosts[at];
-        (host.drops, host.marks, host.sojourn_p99_ns)
+        let held = view.hosts[at].held.unwrap();
+        (held.drops, held.marks, held.sojourn_p99_ns)
     };
     assert_eq!(counted(0), (0b11000, 0b11000 << 5, 16_000));
     assert_eq!(counted(1), (0b00111, 0b00111 << 5, 4_000));
@@ -412,7 +453,7 @@ fn counters_of_a_line_are_told_with_what_is_new() {
 fn tiers_of_a_flow_are_those_of_the_first_cake() {
     let told = |words: &str| {
         let mut look = look(SECOND_NS, 0, 1, vec![flow(Direction::Upload, 2, 1, 1)]);
-        look.flows[0].dscp = 46;
+        held(&mut look.flows[0]).dscp = 46;
         look.entries[0].config = words.into();
         let config = qdisc::parse(words).unwrap();
         let qdisc = qdisc::build(&config, &qdisc::Device::default()).unwrap();
@@ -487,7 +528,7 @@ fn what_was_dropped_and_who_is_at_its_limit_are_told() {
     let mut viewer = Viewer::new();
     let mut at = |n: u64| {
         let mut look = look(n * SECOND_NS, 0, 0, vec![flow(Direction::Upload, 2, 1, 0)]);
-        look.flows[0].backlog_packets = 1;
+        held(&mut look.flows[0]).backlog_packets = 1;
         look.entries[0].datapath.cpu = simnel_core::Span(n * SECOND_NS * 8 / 10);
         look.entries[0].stats.totals.dropped[DropReason::Overlimit as usize] = 7 * n;
         viewer.see(look, &Names::none()).words.remove(0)

@@ -84,9 +84,11 @@ fn busiest(flows: &[&FlowView]) -> Option<String> {
 /// Flows that wait although they ask for little: calls if there are any, else other sparse flows.
 fn waiting(line: &LineView, flows: &[&FlowView]) -> Option<(&'static str, u64)> {
     let worst = |chosen: &dyn Fn(&&&FlowView) -> bool| {
-        flows.iter().filter(chosen).map(|flow| flow.entry.sojourn_p99_ns).max()
+        let held = flows.iter().filter(chosen).filter_map(|flow| flow.entry.held);
+        held.map(|held| held.sojourn_p99_ns).max()
     };
-    let calls = worst(&|flow| CALLS.contains(&flow.entry.dscp)).map(|wait| ("calls", wait));
+    let is_call = |flow: &&&FlowView| flow.entry.held.is_some_and(|h| CALLS.contains(&h.dscp));
+    let calls = worst(&is_call).map(|wait| ("calls", wait));
     let sparse = line.limit_bps.map(|limit| limit * SPARSE / 100);
     let sparse = sparse.and_then(|most| worst(&|flow| flow.rate_bps <= most));
     calls.or(sparse.filter(|&wait| wait >= LONG).map(|wait| ("sparse flows", wait)))

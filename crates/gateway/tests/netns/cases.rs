@@ -62,6 +62,7 @@ pub const TOGETHER: &[Case] = &[
     ("deaf_clients_keep_nobody_waiting", control::deaf_clients_keep_nobody_waiting),
     ("flows_are_told_of", flows::flows_are_told_of),
     ("round_trips_leave_our_own_queue_out", flows::round_trips_leave_our_own_queue_out),
+    ("connection_tracking_tells_the_same_flows", flows::connection_tracking_tells_the_same_flows),
     ("fragments_are_paid_for", flows::fragments_are_paid_for),
     ("hosts_say_their_names_by_mdns", flows::hosts_say_their_names_by_mdns),
     ("rules_except_what_ipsec_will_encapsulate", kernel::rules_except_what_ipsec_will_encapsulate),
@@ -135,6 +136,7 @@ pub const IN_THE_KERNEL: &[Case] = &[
     ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
     ("damaged_packets_pass", damaged_packets_pass),
     ("show_change_and_down", in_kernel::show_change_and_down),
+    ("its_hosts_and_flows_are_told", in_kernel::its_hosts_and_flows_are_told),
     (
         "a_device_without_its_interface_is_removed",
         in_kernel::a_device_without_its_interface_is_removed,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use simnel_core::qdisc;
 use simnel_gateway::kernel::{self, Shaped};
+use simnel_gateway::view::{Names, Viewer};
 use simnel_gateway::{Direction, Settings};
 
-use crate::cases::assert_rate;
+use crate::cases::{assert_rate, not_run};
 use crate::transfer::Transfer;
 use crate::world::{address, World};
 
@@ -57,6 +58,35 @@ pub fn show_change_and_down() {
 
     world.within("g", || kernel::down("wan0").unwrap());
     assert!(shaped(&world).is_empty());
+    upload.end();
+    world.stop();
+}
+
+/// An upload behind address translation: connection tracking tells whose it is, and its rate.
+pub fn its_hosts_and_flows_are_told() {
+    let mut world = World::new();
+    world.nft(&["add table ip home"]);
+    world.nft(&["add chain ip home out { type nat hook postrouting priority srcnat; }"]);
+    world.nft(&["add rule ip home out oifname wan0 masquerade"]);
+    world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
+    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
+    let mut viewer = Viewer::new();
+    let mut look = || {
+        std::thread::sleep(SECOND);
+        world.within("g", || viewer.look(&world.control, "wan0", &Names::none())).unwrap()
+    };
+    look();
+    let view = look();
+    if let Some(why) = view.untold.filter(|why| why.contains("not told")) {
+        return not_run(&why);
+    }
+    println!("  {:?}; {:?}", view.words, view.hosts);
+    let [host] = &view.hosts[..] else { panic!("{:?}", view.hosts) };
+    assert_eq!((host.address, host.held), (address("10.77.1.2", 0).ip(), None));
+    assert_eq!((host.flows, view.flows.len()), (2, 2), "one each way");
+    assert!((7_000_000..9_000_000).contains(&host.upload_bps), "{host:?}");
+    let words = &view.words[0];
+    assert!(words.starts_with("the upload is full: 10.77.1.2, 1 flow"), "{words}");
     upload.end();
     world.stop();
 }

@@ -28,6 +28,8 @@ const UNLIMITED: u64 = 10_000_000;
 const LASTS_MS: std::ops::RangeInclusive<u64> = 500..=20_000;
 /// Share of the limit from which on a direction is full, in hundredths.
 const FULL: u64 = 85;
+/// Where nobody tells of a flow's drops, one with such a part of the limit takes what it gets.
+const PART: u64 = 20;
 /// TCP's packets that are no longer on average carry acknowledgements only.
 const ACK: u64 = 100;
 const TCP: u8 = 6;
@@ -176,7 +178,7 @@ impl Load {
         let flow = |flow: &&FlowView| Flow {
             direction: flow.entry.direction,
             host: hosts.iter().position(|host| *host == flow.home()).unwrap_or(0),
-            dscp: flow.entry.dscp,
+            dscp: flow.entry.held.map_or(0, |held| held.dscp),
             keeps: (!is_greedy(flow, &view.lines)).then(|| (flow.rate_bps, length(flow))),
             rtt_us: flow.entry.rtt_ns.map(|ns| ns / 1_000),
         };
@@ -292,7 +294,11 @@ fn is_greedy(flow: &FlowView, lines: &[LineView]) -> bool {
         let limit = line.limit_bps.unwrap_or(u64::MAX);
         line.rate_bps >= limit / 100 * FULL || line.new_drops + line.new_marks.unwrap_or(0) > 0
     });
-    yields && is_full && entry.drops + entry.marks + u64::from(entry.backlog_packets) > 0
+    let suffers = match entry.held {
+        Some(held) => held.drops + held.marks + u64::from(held.backlog_packets) > 0,
+        None => line.and_then(|line| line.limit_bps).is_some_and(|all| flow.rate_bps >= all / PART),
+    };
+    yields && is_full && suffers
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use simnel_gateway::flows::FlowEntry;
+use simnel_gateway::flows::{FlowEntry, HeldFlow};
 use simnel_gateway::view::Delay;
 
 use super::*;
@@ -44,19 +44,11 @@ fn flow(direction: Direction, host: u8, protocol: u8, rate_bps: u64, size: u64) 
         sport: 443,
         dport: 50_000,
         protocol,
-        dscp: 0,
         packets: 1_000,
         bytes: 1_000 * size,
-        drops: 0,
-        ack_drops: 0,
-        marks: 0,
-        backlog_packets: 0,
-        backlog_bytes: 0,
-        sojourn_ns: 0,
-        sojourn_p99_ns: 0,
         rtt_ns: None,
-        age_ns: 0,
-        idle_ns: 0,
+        tracked: None,
+        held: Some(HeldFlow::default()),
     };
     FlowView { entry, host: None, rate_bps, class: None }
 }
@@ -64,7 +56,7 @@ fn flow(direction: Direction, host: u8, protocol: u8, rate_bps: u64, size: u64) 
 /// An upload that is full, the download of its acknowledgements, a call, and a film.
 fn evening() -> View {
     let mut upload = flow(Direction::Upload, 7, TCP, 2_600_000, 1_500);
-    upload.entry.backlog_packets = 20;
+    upload.entry.held = Some(HeldFlow { backlog_packets: 20, ..HeldFlow::default() });
     View {
         words: Vec::new(),
         lines: vec![
@@ -83,6 +75,7 @@ fn evening() -> View {
             flow(Direction::Upload, 9, UDP, 100_000, 214),
             flow(Direction::Download, 8, TCP, 5_900_000, 1_500),
         ],
+        untold: None,
     }
 }
 
@@ -112,7 +105,8 @@ fn what_a_change_would_do_is_seen_beforehand() {
 fn far_ends_are_as_far_away_as_they_were_seen_to_be() {
     let download = |rtt_ms: u64| {
         let mut greedy = flow(Direction::Download, 7, TCP, 19_500_000, 1_500);
-        (greedy.entry.drops, greedy.entry.rtt_ns) = (9, Some(rtt_ms * 1_000_000));
+        greedy.entry.held = Some(HeldFlow { drops: 9, ..HeldFlow::default() });
+        greedy.entry.rtt_ns = Some(rtt_ms * 1_000_000);
         let mut film = flow(Direction::Download, 8, TCP, 500_000, 1_500);
         film.entry.sport = 444;
         let mut view = evening();
@@ -126,6 +120,17 @@ fn far_ends_are_as_far_away_as_they_were_seen_to_be() {
     };
     let (near, far) = (download(15), download(900));
     assert!(near > 17.0 && far < near / 2.0, "{near} {far}");
+}
+
+/// Nobody says of the kernel's flows who waits: on a full line, those that have a part of it do.
+#[test]
+fn flows_that_the_kernel_shapes_are_judged_by_their_rates() {
+    let mut view = evening();
+    view.flows.iter_mut().for_each(|flow| flow.entry.held = None);
+    view.flows.push(flow(Direction::Upload, 7, TCP, 140_000, 300));
+    let change = ("cake bandwidth 3Mbit", Some(3_000_000));
+    let effect = effect(&view, Direction::Upload, change).unwrap();
+    assert!(effect.words.contains("1 greedy upload, 3 other flows"), "{}", effect.words);
 }
 
 #[test]

@@ -27,7 +27,8 @@ function rate(bps) {
   if (bps >= 1e6) return (bps / 1e6).toFixed(2) + ' Mbit/s';
   return (bps / 1e3).toFixed(0) + ' kbit/s';
 }
-const ms = ns => (ns / 1e6).toFixed(ns < 1e7 ? 1 : 0) + ' ms';
+const known = value => value ?? '–';
+const ms = ns => ns == null ? null : (ns / 1e6).toFixed(ns < 1e7 ? 1 : 0) + ' ms';
 
 // The end of an axis for values up to `most`: it and its half are short numbers.
 function round(most) {
@@ -116,16 +117,16 @@ function draw() {
   find('limits').textContent = told.length ? `Limits now, dotted where the rate comes near: ${told.join(', ')}` : '';
   chart(find('rate'), `Rate, ${span}`, series('rate_bps'), 1e6, limits);
   chart(find('delay'), `Added latency, ${span}`, series('p99_ns'), 1e6);
+  find('untold').textContent = view.untold || '';
   table(find('hosts'), ['Host', 'Download', 'Upload', 'Flows', 'Queued packets', 'p99 wait', 'Drops', 'Marks'],
     view.hosts.map(host => [host.name || host.address, rate(host.download_bps), rate(host.upload_bps),
-      `${host.active_flows} of ${host.flows}`, host.backlog_packets, ms(host.sojourn_p99_ns), host.drops, host.marks]));
+      `${host.active_flows} of ${host.flows}`, ...[host.backlog_packets, ms(host.sojourn_p99_ns), host.drops, host.marks].map(known)]));
   table(find('tiers'), ['Tier', 'Rate', 'Queued', 'Delay', 'Drops', 'Marks'],
     view.lines.flatMap(line => line.tiers.map(tier => [`${line.direction} ${tier.name}`, rate(tier.rate_bps),
       `${tier.backlog_bytes} B`, ms(tier.delay_ns), tier.drops, tier.marks])));
   const wanted = find('filter').value.toLowerCase();
   const rows = view.flows.map(flow => [`${flow.host || ''} ${endOf(flow, 'source')} → ${endOf(flow, 'destination')}`.trim(),
-    rate(flow.rate_bps), { 6: 'TCP', 17: 'UDP', 1: 'ICMP', 58: 'ICMP' }[flow.protocol] || flow.protocol, flow.backlog_packets,
-    ms(flow.sojourn_ns), flow.rtt_ns === null ? '–' : ms(flow.rtt_ns), flow.drops, flow.class || '']);
+    rate(flow.rate_bps), { 6: 'TCP', 17: 'UDP', 1: 'ICMP', 58: 'ICMP' }[flow.protocol] || flow.protocol, ...[flow.backlog_packets, ms(flow.sojourn_ns), ms(flow.rtt_ns), flow.drops].map(known), flow.class || '']);
   const fit = rows.filter(cells => cells.join(' ').toLowerCase().includes(wanted));
   const listed = fit.slice(0, mostFlows);
   table(find('flows'), ['Flow', 'Rate', 'Protocol', 'Queued packets', 'Wait', 'RTT', 'Drops', 'Tier'], listed);

@@ -17,7 +17,7 @@ use miette::{miette, IntoDiagnostic};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::DefaultTerminal;
 use simnel_gateway::kernel;
-use simnel_gateway::view::{Look, Naming, View, Viewer};
+use simnel_gateway::view::{Naming, View, Viewer};
 
 use super::{interface_name, misuse_with_help, output_failed, Control};
 use state::{Next, State};
@@ -34,7 +34,8 @@ Keys: Tab hosts or flows, s next column to sort by, r reverse, / filter, p pause
 Names come from /etc/hosts and the leases of dnsmasq, odhcpd, ISC's dhcpd, Kea and\n\
 systemd-networkd; other hosts are asked by multicast DNS, unless --no-mdns is said.\n\
 Added latency is the time in the queue: p50 and p99 of the last ten looks. Of an interface that\n\
-the kernel shapes there are counters and cake's tiers only: no hosts, no flows.")]
+the kernel shapes there are counters and cake's tiers, and for root hosts and flows, as its\n\
+connection tracking tells them, without what of them waits.")]
 pub struct Args {
     /// The interface [default: the only one that is shaped].
     #[arg(value_parser = interface_name)]
@@ -135,8 +136,8 @@ impl Source {
     }
 
     fn look(&mut self) -> miette::Result<View> {
-        let look = Look::take(&self.directory, &self.interface).into_diagnostic()?;
-        let view = self.viewer.see(look, &self.naming.names());
+        let names = self.naming.names();
+        let view = self.viewer.look(&self.directory, &self.interface, &names).into_diagnostic()?;
         self.naming.ask([&view]);
         Ok(view)
     }

@@ -321,19 +321,23 @@ fn bytes(count: u64) -> String {
     }
 }
 
-fn nothing(state: &State, frame: &mut Frame<'_>, area: Rect) -> bool {
-    let kernel = state.view.lines.iter().all(|line| line.in_kernel);
-    if kernel && !state.view.lines.is_empty() {
-        let words = "The kernel shapes this interface: it tells of no hosts and of no flows.";
-        frame.render_widget(Paragraph::new(words), area);
-    }
-    kernel
+/// Says why a table is not whole; the rest of `area` is the table's.
+fn draw_untold(state: &State, frame: &mut Frame<'_>, area: Rect) -> Rect {
+    let Some(why) = &state.view.untold else { return area };
+    let height = why.chars().count().div_ceil(usize::from(area.width.max(1))) as u16;
+    let areas = Layout::vertical([Constraint::Length(height), Constraint::Fill(1)]);
+    let [above, below] = areas.areas(area);
+    frame.render_widget(Paragraph::new(why.as_str()).wrap(Wrap { trim: true }), above);
+    below
+}
+
+/// A figure of whoever holds the packets.
+fn of_holder<T>(held: Option<T>, figure: impl FnOnce(T) -> String) -> Cell<'static> {
+    right(held.map_or("-".to_owned(), figure))
 }
 
 fn draw_hosts(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    if nothing(state, frame, area) {
-        return;
-    }
+    let area = draw_untold(state, frame, area);
     let widths = fit(&HOSTS, area.width);
     let wide = |index: usize| widths[index].unwrap_or(0);
     let row = |host: &HostView| {
@@ -346,10 +350,10 @@ fn draw_hosts(state: &State, frame: &mut Frame<'_>, area: Rect) {
             right(decimal(host.upload_bps)),
             right(decimal(host.download_bps)),
             right(format!("{}/{}", host.active_flows, host.flows)),
-            right(short(host.backlog_packets)),
-            right(time(host.sojourn_p99_ns)),
-            right(short(host.drops)),
-            right(short(host.marks)),
+            of_holder(host.held, |held| short(held.backlog_packets)),
+            of_holder(host.held, |held| time(held.sojourn_p99_ns)),
+            of_holder(host.held, |held| short(held.drops)),
+            of_holder(host.held, |held| short(held.marks)),
         ]
     };
     let hosts = state.hosts();
@@ -359,9 +363,7 @@ fn draw_hosts(state: &State, frame: &mut Frame<'_>, area: Rect) {
 }
 
 fn draw_flows(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    if nothing(state, frame, area) {
-        return;
-    }
+    let area = draw_untold(state, frame, area);
     let widths = fit(&FLOWS, area.width);
     let wide = |index: usize| widths[index].unwrap_or(0);
     let row = |flow: &FlowView| {
@@ -387,11 +389,11 @@ fn draw_flows(state: &State, frame: &mut Frame<'_>, area: Rect) {
             Cell::from(cut(&host, wide(1))),
             Cell::from(cut(&format!("{protocol} {far}:{port}"), wide(2))),
             right(decimal(flow.rate_bps)),
-            right(bytes(entry.backlog_bytes)),
-            right(time(entry.sojourn_ns)),
-            right(time(entry.sojourn_p99_ns)),
-            right(entry.rtt_ns.map_or("-".to_owned(), time)),
-            right(short(entry.drops)),
+            of_holder(entry.held, |held| bytes(held.backlog_bytes)),
+            of_holder(entry.held, |held| time(held.sojourn_ns)),
+            of_holder(entry.held, |held| time(held.sojourn_p99_ns)),
+            of_holder(entry.rtt_ns, time),
+            of_holder(entry.held, |held| short(held.drops)),
             Cell::from(cut(class, wide(9))),
         ]
     };

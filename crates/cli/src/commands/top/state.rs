@@ -167,14 +167,15 @@ impl State {
         };
         let all = self.view.hosts.iter();
         let mut hosts: Vec<&HostView> = all.filter(|host| self.passes(&text(host))).collect();
+        let held = |host: &HostView| host.held.unwrap_or_default();
         let number = |host: &HostView| match self.sorted_by() {
             1 => host.upload_bps,
             2 => host.download_bps,
             3 => host.active_flows as u64,
-            4 => host.backlog_packets,
-            5 => host.sojourn_p99_ns,
-            6 => host.drops,
-            _ => host.marks,
+            4 => held(host).backlog_packets,
+            5 => held(host).sojourn_p99_ns,
+            6 => held(host).drops,
+            _ => held(host).marks,
         };
         match self.sorted_by() {
             0 => hosts.sort_by_key(|host| text(host)),
@@ -197,13 +198,14 @@ impl State {
         };
         let all = self.view.flows.iter();
         let mut flows: Vec<&FlowView> = all.filter(|flow| self.passes(&text(flow))).collect();
+        let held = |flow: &FlowView| flow.entry.held.unwrap_or_default();
         let number = |flow: &FlowView| match self.sorted_by() {
             3 => flow.rate_bps,
-            4 => flow.entry.backlog_bytes,
-            5 => flow.entry.sojourn_ns,
-            6 => flow.entry.sojourn_p99_ns,
+            4 => held(flow).backlog_bytes,
+            5 => held(flow).sojourn_ns,
+            6 => held(flow).sojourn_p99_ns,
             7 => flow.entry.rtt_ns.unwrap_or(0),
-            _ => flow.entry.drops,
+            _ => held(flow).drops,
         };
         match self.sorted_by() {
             0 => flows.sort_by_key(|flow| flow.entry.direction),

@@ -3,8 +3,8 @@ use std::net::IpAddr;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
-use simnel_gateway::flows::FlowEntry;
-use simnel_gateway::view::{Delay, FlowView, HostView, LineView, TierView, View};
+use simnel_gateway::flows::{FlowEntry, HeldFlow};
+use simnel_gateway::view::{Delay, FlowView, HeldHost, HostView, LineView, TierView, View};
 use simnel_gateway::Direction;
 
 use super::screen;
@@ -54,19 +54,18 @@ fn flow(host: &str, address: [u8; 4], port: u16, rate_bps: u64) -> FlowView {
             sport: 40_000,
             dport: port,
             protocol: 6,
-            dscp: 0,
             packets: 10,
             bytes: 1_000,
-            drops: 3,
-            ack_drops: 0,
-            marks: 0,
-            backlog_packets: 1,
-            backlog_bytes: 1_514,
-            sojourn_ns: 4_000_000,
-            sojourn_p99_ns: 9_000_000,
             rtt_ns: Some(31_000_000),
-            age_ns: 5,
-            idle_ns: 0,
+            tracked: None,
+            held: Some(HeldFlow {
+                drops: 3,
+                backlog_packets: 1,
+                backlog_bytes: 1_514,
+                sojourn_ns: 4_000_000,
+                sojourn_p99_ns: 9_000_000,
+                ..HeldFlow::default()
+            }),
         },
         host: Some(host.to_owned()),
         rate_bps,
@@ -82,10 +81,7 @@ fn host(name: &str, address: [u8; 4], upload_bps: u64, download_bps: u64) -> Hos
         download_bps,
         active_flows: 3,
         flows: 4,
-        backlog_packets: 9,
-        drops: 5,
-        marks: 0,
-        sojourn_p99_ns: 8_000_000,
+        held: Some(HeldHost { backlog_packets: 9, drops: 5, marks: 0, sojourn_p99_ns: 8_000_000 }),
     }
 }
 
@@ -96,6 +92,7 @@ fn state() -> State {
         lines: vec![line(Direction::Upload), line(Direction::Download)],
         hosts: vec![host("laptop", laptop, 9_000_000, 10_000), host("phone", phone, 5, 2_000_000)],
         flows: vec![flow("laptop", laptop, 443, 8_000_000), flow("phone", phone, 5004, 64_000)],
+        untold: None,
     };
     State::new("wan".to_owned(), view)
 }
@@ -261,10 +258,16 @@ fn of_the_kernels_lines_it_says_what_is_not_known() {
         (line.in_kernel, line.delay, line.marks, line.cpu_permille) = (true, None, None, None);
         line.tiers.clear();
     }
-    (state.view.hosts, state.view.flows) = (Vec::new(), Vec::new());
-    let text = shown(&state, 80);
-    assert!(text.contains("The kernel shapes this interface"), "{text}");
-    assert!(text.contains("kernel"), "{text}");
+    state.view.hosts.iter_mut().for_each(|host| host.held = None);
+    state.view.flows.iter_mut().for_each(|flow| flow.entry.held = None);
+    state.view.untold = Some("not everything is told: it is not counted".to_owned());
+    for keys in ["", "\t"] {
+        press(&mut state, keys);
+        let text = shown(&state, 80);
+        assert!(text.contains("kernel") && text.contains("not everything is told"), "{text}");
+        let laptop = text.lines().rev().find(|line| line.contains("laptop")).unwrap();
+        assert!(laptop.split_whitespace().filter(|word| *word == "-").count() >= 2, "{text}");
+    }
 }
 
 #[test]
