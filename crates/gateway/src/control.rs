@@ -32,6 +32,7 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows::{FlowEntry, LineEntry};
 use crate::gateway::Report;
+use crate::kernel;
 use crate::lanes::Lanes;
 use crate::links::check_name;
 use crate::nfqueue::KernelCounters;
@@ -240,6 +241,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection to the daemon of one interface.
 pub struct Client {
+    interface: String,
     stream: BufReader<UnixStream>,
 }
 
@@ -257,7 +259,7 @@ impl Client {
                     .set_read_timeout(Some(PATIENCE))
                     .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
                     .map_err(|e| Error::system("setting up the control socket", e))?;
-                Ok(Client { stream: BufReader::new(stream) })
+                Ok(Client { interface: interface.to_owned(), stream: BufReader::new(stream) })
             }
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 Err(Error::system(format!("connecting to {} (are you root?)", path.display()), e))
@@ -352,6 +354,20 @@ impl Client {
         Ok(self.ask(&Request::Show {})?.qdiscs.unwrap_or_default())
     }
 
+    /// Settings of one direction in `tc`'s words, by the daemon or the kernel that it lets shape;
+    /// None if it is not shaped.
+    ///
+    /// # Errors
+    /// As [`Client::ask`]; the kernel cannot be asked.
+    pub fn words(&mut self, direction: Direction) -> Result<Option<String>, Error> {
+        let shown = self.show()?;
+        if shown.is_empty() {
+            return kernel::words(&self.interface, direction);
+        }
+        let present = shown.into_iter().find(|entry| entry.direction == direction);
+        Ok(present.map(|entry| entry.config))
+    }
+
     /// Each direction as a whole, and its flows. Counters grow: rates are differences of two looks.
     ///
     /// # Errors
@@ -441,7 +457,8 @@ mod tests {
     fn a_daemon_that_does_not_answer_is_named() {
         let (stream, daemon) = UnixStream::pair().unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        let error = Client { stream: BufReader::new(stream) }.rules().unwrap_err();
+        let mut client = Client { interface: "wan".into(), stream: BufReader::new(stream) };
+        let error = client.rules().unwrap_err();
         assert_eq!(error.to_string(), "talking to the daemon: it has not answered for 10s");
         drop(daemon);
     }

@@ -130,6 +130,7 @@ impl Tether {
                 Event::Changed(interface, direction, words) if *interface == settings.interface => {
                     let Ok(config) = qdisc::parse(words) else { continue };
                     *settings.direction_mut(*direction) = Some(config);
+                    *settings.plain.direction_mut(*direction) = None;
                 }
                 Event::Down(interface) if *interface == settings.interface => return None,
                 _ => {}

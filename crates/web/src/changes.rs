@@ -1,8 +1,8 @@
 //! Changes: looked at first, tried for a time, kept or taken back. Only where that is asked for.
 //!
 //! Everything is the daemon's own doing: a trial ends by itself unless it is kept, also if this
-//! process or the daemon dies meanwhile. What the kernel shapes is not changed here: this process
-//! has no rights to.
+//! process or the daemon dies meanwhile. What the kernel shapes without a daemon is not changed
+//! here: this process has no rights to.
 //!
 //! ```text
 //! POST /api/v1/interfaces/NAME/preview   what the words come to, what is wrong with them, and what
@@ -223,10 +223,8 @@ impl Changes {
 
 /// Settings of `direction` in `tc`'s words.
 fn in_force(client: &mut Client, direction: Direction) -> Result<String, (StatusCode, String)> {
-    let present = client.show().map_err(refused)?;
-    let present = present.into_iter().find(|entry| entry.direction == direction);
     let why = || (StatusCode::NOT_FOUND, format!("the {direction} is not shaped"));
-    present.map(|entry| entry.config).ok_or_else(why)
+    client.words(direction).map_err(refused)?.ok_or_else(why)
 }
 
 fn wrong(error: impl ToString) -> (StatusCode, String) {

@@ -127,18 +127,10 @@ impl Running {
     /// Words of the settings in force.
     fn words(&mut self, interface: &str, direction: Direction) -> miette::Result<Option<String>> {
         match self {
-            Running::Daemon(client) => {
-                let shown = client.show().into_diagnostic()?;
-                if shown.is_empty() {
-                    // A daemon that only sets the kernel's rates.
-                    let shaped = kernel::shaped(Some(interface)).into_diagnostic()?;
-                    return in_kernel(&shaped, direction);
-                }
-                let present = shown.into_iter().find(|entry| entry.direction == direction);
-                Ok(present.map(|entry| entry.config))
-            }
-            Running::Kernel(shaped) => in_kernel(shaped, direction),
+            Running::Daemon(client) => client.words(direction),
+            Running::Kernel(_) => kernel::words(interface, direction),
         }
+        .into_diagnostic()
     }
 
     fn change(&mut self, args: &Args, direction: Direction, config: &Config) -> miette::Result<()> {
@@ -165,12 +157,6 @@ impl Running {
         }
         .into_diagnostic()
     }
-}
-
-/// Words of a direction's settings in the kernel.
-fn in_kernel(shaped: &[Shaped], direction: Direction) -> miette::Result<Option<String>> {
-    let present = shaped.iter().find(|shaped| shaped.direction == direction);
-    present.map(Shaped::words).transpose().into_diagnostic()
 }
 
 /// Words of `up` for rates that follow the line.

@@ -31,7 +31,6 @@ use crate::direction::Direction;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::gateway::{Backend, Drained, Gateway, PortSockets, Settings, Watch};
-use crate::kernel;
 pub use crate::notice::Notice;
 use crate::notice::Told;
 use crate::presence::{Change, Presence};
@@ -61,8 +60,6 @@ pub struct Daemon {
     served: Vec<Served>,
     waiting: Vec<Waiting>,
     /// Interfaces that the kernel shapes.
-    in_kernel: Vec<String>,
-    /// Interfaces that the kernel shapes at rates that are set here.
     steered: Vec<Steering>,
     trials: Trials,
     /// Sockets for probes, of interfaces whose rates follow the line.
@@ -161,7 +158,6 @@ impl Daemon {
             server: Server::new().map_err(|e| Error::system("making an epoll descriptor", e))?,
             served: Vec::new(),
             waiting: Vec::new(),
-            in_kernel: Vec::new(),
             steered: Vec::new(),
             trials: Trials::default(),
             probes,
@@ -176,15 +172,12 @@ impl Daemon {
     /// # Errors
     /// As `Gateway::up`; also if the control socket cannot be made.
     pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
-        let held = self.tether.held(&settings);
-        if settings.are_steered() {
-            return self.steer(settings, held);
-        }
-        let choice = self.choose(&settings)?;
+        let mut held = self.tether.held(&settings);
+        let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
+        let choice = self.choose(&settings, &mut held)?;
         if choice.maker.is_some() {
             return Ok(());
         }
-        let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
         let slot = self.free_slot(&settings)?;
         let path = socket_path(&settings.control_dir, &settings.interface);
         let misgiving =
@@ -307,37 +300,6 @@ impl Daemon {
         }
     }
 
-    /// Lets the kernel shape, if that is wanted and can be.
-    fn choose(&mut self, settings: &Settings) -> Result<kernel::Choice, Error> {
-        let interface = &settings.interface;
-        let choice = kernel::choose(settings, kernel::hold)?;
-        let shaped = self.in_kernel.contains(interface);
-        match (choice.maker, shaped) {
-            (Some(_), false) => {
-                self.in_kernel.push(interface.clone());
-                (self.notice)(Notice::Up(interface.clone()));
-                (self.notice)(Notice::Chosen(interface.clone(), choice.clone()));
-            }
-            (None, true) => self.end_in_kernel(|name| name == interface)?,
-            _ => {}
-        }
-        Ok(choice)
-    }
-
-    /// Gives back those interfaces of the kernel's of which `gone` is true.
-    fn end_in_kernel(&mut self, gone: impl Fn(&str) -> bool) -> Result<(), Error> {
-        let mut result = Ok(());
-        for interface in std::mem::take(&mut self.in_kernel) {
-            if gone(&interface) {
-                result = result.and(kernel::down(&interface));
-                (self.notice)(Notice::Down(interface, 0));
-            } else {
-                self.in_kernel.push(interface);
-            }
-        }
-        result
-    }
-
     /// As [`Daemon::up`], but an interface that is not there yet is waited for.
     ///
     /// # Errors
@@ -447,15 +409,12 @@ impl Daemon {
                 result = result.and(Err(e));
             }
         }
-        result.and(self.end_steered(|_| true)).and(self.end_in_kernel(|_| true))
+        result.and(self.end_steered(|_| true))
     }
 
     /// True if there is nothing to do, and nothing to wait for.
     fn is_idle(&self) -> bool {
-        self.served.is_empty()
-            && self.steered.is_empty()
-            && self.waiting.is_empty()
-            && self.in_kernel.is_empty()
+        self.served.is_empty() && self.steered.is_empty() && self.waiting.is_empty()
     }
 
     /// Lets rates follow their lines.
@@ -538,7 +497,7 @@ impl Daemon {
         let following = || self.served.iter().filter_map(|s| s.gateway.names());
         let drivers = || {
             let served = self.served.iter().filter_map(|served| served.driver.as_ref());
-            served.chain(self.steered.iter().map(Steering::driver))
+            served.chain(self.steered.iter().filter_map(Steering::driver))
         };
         let names = following().filter_map(|names| names.fd(now));
         let fds: Vec<BorrowedFd<'_>> =

@@ -18,13 +18,7 @@ impl Daemon {
                 |new: &Settings| new.interface == interface && new.backend != Backend::Userspace;
             settings.iter().any(stays)
         };
-        if let Err(e) = self.end_in_kernel(|interface| !stays(interface)) {
-            self.warn(e.to_string());
-        }
-        let steered = |interface: &str| {
-            settings.iter().any(|new| new.interface == interface && new.are_steered())
-        };
-        if let Err(e) = self.end_steered(|interface| !steered(interface)) {
+        if let Err(e) = self.end_steered(|interface| !stays(interface)) {
             self.warn(e.to_string());
         }
         for index in (0..self.served.len()).rev() {
@@ -34,9 +28,12 @@ impl Daemon {
         }
         for new in settings {
             let running = self.served.iter().position(|served| served.is(&new.interface));
-            if self.steered.iter().any(|steering| steering.is(&new.interface)) {
-                if let Err(e) = self.steer_on(new) {
-                    self.warn(e.to_string());
+            let steered = self.steered.iter().position(|steering| steering.is(&new.interface));
+            if let Some(index) = steered {
+                match self.steer_on(index, &new) {
+                    Ok(choice) if choice.maker.is_none() => self.take_from_kernel(new),
+                    Ok(_) => {}
+                    Err(e) => self.warn(e.to_string()),
                 }
                 continue;
             }
@@ -56,6 +53,14 @@ impl Daemon {
         if let Err(e) = self.release(served) {
             self.warn(e.to_string());
         }
+    }
+
+    /// A process is to shape what the kernel did.
+    fn take_from_kernel(&mut self, new: Settings) {
+        if let Err(e) = self.end_steered(|interface| interface == new.interface) {
+            self.warn(e.to_string());
+        }
+        self.take_over(new);
     }
 
     fn take_over(&mut self, new: Settings) {

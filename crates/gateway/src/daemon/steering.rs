@@ -1,20 +1,22 @@
-//! Interfaces that the kernel shapes at rates that the daemon sets.
+//! Interfaces that the kernel shapes for the daemon, which may set their rates.
 //!
-//! The daemon has the driver, the lock and the control socket, as with interfaces of its own; the
-//! disciplines are the kernel's. An orderly end takes them away. A daemon that is started again,
-//! and an `up` after all processes were killed, take over what is there, at the rates that it has.
+//! The daemon has the lock and the control socket, as with interfaces of its own, and where rates
+//! follow the line the driver; the disciplines are the kernel's. An orderly end takes them away. A
+//! daemon that is started again, and an `up` after all processes were killed, take over what is
+//! there, at the rates that it has.
 
 use simnel_core::qdisc::Config;
 use simnel_core::Time;
 
 use super::Daemon;
+use crate::autorate::Line;
 use crate::control::{socket_path, Reply, Request};
 use crate::control_dir::Lock;
 use crate::direction::Direction;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::gateway::Settings;
-use crate::kernel::{Choice, Flows, Steered, Tracked};
+use crate::kernel::{self, Choice, Flows, Steered, Tracked};
 use crate::notice::{Notice, Told};
 use crate::presence::{Change, Presence};
 use crate::supervisor::Event;
@@ -25,7 +27,8 @@ use crate::words::misgiving;
 /// An interface, and what its rates follow.
 pub(super) struct Steering {
     line: Steered,
-    driver: Driver,
+    /// Where its rates follow the line.
+    driver: Option<Driver>,
     /// Changes by others to it.
     presence: Presence,
     /// Its place on the board.
@@ -41,8 +44,8 @@ impl Steering {
         self.line.settings()
     }
 
-    pub(super) fn driver(&self) -> &Driver {
-        &self.driver
+    pub(super) fn driver(&self) -> Option<&Driver> {
+        self.driver.as_ref()
     }
 
     pub(super) fn slot(&self) -> usize {
@@ -55,7 +58,7 @@ impl Steering {
 
     /// Lets the rates follow the line; an error that is new.
     pub(super) fn drive(&mut self, now: Time) -> Option<String> {
-        self.driver.drive(&mut self.line, now)
+        self.driver.as_mut()?.drive(&mut self.line, now)
     }
 
     /// Words of one direction's settings.
@@ -76,7 +79,7 @@ impl Steering {
                 qdiscs: Some(Vec::new()),
                 trials,
                 trouble: self.presence.trouble().cloned(),
-                autorate: Some(self.driver.report(sys::now())),
+                autorate: self.driver.as_ref().map(|driver| driver.report(sys::now())),
                 ..done
             },
             Request::Flows {} => {
@@ -92,28 +95,50 @@ impl Steering {
 }
 
 impl Daemon {
-    /// Lets the kernel shape at rates that are set here.
-    pub(super) fn steer(&mut self, settings: Settings, held: Option<Lock>) -> Result<(), Error> {
-        if let Some(error) = settings.needs_daemon() {
-            return Err(error);
+    /// Lets the kernel shape what `settings` say, if they ask for that and it can; the lock may be
+    /// `held`. The choice of who shapes, in any case.
+    pub(super) fn choose(
+        &mut self,
+        settings: &Settings,
+        held: &mut Option<Lock>,
+    ) -> Result<Choice, Error> {
+        let mut line = None;
+        let mut choice = kernel::choose(settings, |settings| {
+            let slot = self.free_slot(settings)?;
+            self.check_probes(settings)?;
+            let steered = Steered::up(settings.clone(), held.take())?;
+            let maker = steered.maker();
+            line = Some((steered, slot));
+            Ok(maker)
+        })?;
+        if let Some((line, slot)) = line {
+            if line.settings().autorate.is_some() {
+                choice.why += "; the rates are set here";
+            }
+            self.steer(line, slot, choice.clone())?;
         }
-        let said = settings.clone();
-        let Some(mut settings) = self.tether.recall(settings) else { return Ok(()) };
-        if settings.upload != said.upload {
-            settings.plain.upload = None;
+        Ok(choice)
+    }
+
+    /// An error if rates are to follow, and the sockets for that are missing.
+    fn check_probes(&self, settings: &Settings) -> Result<(), Error> {
+        match settings.autorate.is_some() && self.probes(settings).is_none() {
+            true => Err(Error::NoProbes(settings.interface.clone())),
+            false => Ok(()),
         }
-        if settings.download != said.download {
-            settings.plain.download = None;
-        }
-        let interface = settings.interface.clone();
-        let (control_dir, slot) = (settings.control_dir.clone(), self.free_slot(&settings)?);
-        let Some(autorate) = settings.autorate.clone() else { return Ok(()) };
-        let probes = self.probes(&settings).ok_or(Error::NoProbes(interface.clone()))?;
+    }
+
+    /// Serves an interface that the kernel shapes.
+    fn steer(&mut self, line: Steered, slot: usize, choice: Choice) -> Result<(), Error> {
+        let settings = line.settings();
+        let (interface, control_dir) = (settings.interface.clone(), settings.control_dir.clone());
         let warn = |way| misgiving(&interface, way, settings.direction(way)?);
         let warnings: Vec<String> = Direction::BOTH.into_iter().filter_map(warn).collect();
-        let line = Steered::up(settings, held)?;
+        let driver = self.driver(&line);
         self.tether.tell(&Event::Slot(slot, interface.clone(), control_dir.clone()));
-        self.tether.tell(&Event::Steers);
+        if driver.is_some() {
+            self.tether.tell(&Event::Steers);
+        }
         let path = socket_path(&control_dir, &interface);
         self.server
             .listen(&path, &interface)
@@ -121,12 +146,7 @@ impl Daemon {
         if let Some(trials) = self.tether.recall_trials(&interface) {
             self.trials.resume(&interface, trials);
         }
-        let now = sys::now();
-        let driver = Driver::new(&interface, &autorate, Some(probes), line.found(), now);
-        let (presence, _) = Presence::new(&interface, Vec::new(), now);
-        let why = format!("{}; the rates are set here", line.why());
-        let choice = Choice { maker: Some(line.maker()), why };
-        self.in_kernel.retain(|name| *name != interface);
+        let (presence, _) = Presence::new(&interface, Vec::new(), sys::now());
         let (told, tracked) = (Told::default(), Tracked::default());
         self.steered.push(Steering { line, driver, presence, slot, told, tracked });
         warnings.into_iter().for_each(|warning| self.warn(warning));
@@ -135,26 +155,37 @@ impl Daemon {
         Ok(())
     }
 
-    /// Tells what others have done to steered interfaces, and makes anew what they took away.
+    /// The driver of `line`, if its rates are to follow.
+    fn driver(&self, line: &Steered) -> Option<Driver> {
+        let settings = line.settings();
+        let autorate = settings.autorate.as_ref()?;
+        let (probes, found) = (self.probes(settings), line.found());
+        Some(Driver::new(&settings.interface, autorate, probes, found, sys::now()))
+    }
+
+    /// Tells what others have done to interfaces that the kernel shapes, and makes anew what they
+    /// took away.
     pub(super) fn look_at_steered(&mut self, now: Time) {
         let mut notices = Vec::new();
         for Steering { line, driver, presence, told, .. } in &mut self.steered {
             let interface = line.interface().to_owned();
             for change in presence.look(now) {
                 if change == Change::Back {
-                    driver.find_interface();
+                    driver.iter().for_each(Driver::find_interface);
                 }
                 notices.push(Notice::Presence(interface.clone(), change));
             }
-            match line.mend() {
-                Ok(false) => {}
-                Ok(true) => {
+            // A driver looks itself, and says what it finds.
+            let looked = if driver.is_some() { Ok(()) } else { line.look() };
+            match (line.mend(), looked) {
+                (Ok(false), Ok(())) => {}
+                (Ok(true), _) => {
                     told.forget();
-                    driver.forget_errors();
+                    driver.iter_mut().for_each(Driver::forget_errors);
                     let text = format!("{interface}: the kernel shapes it again");
                     notices.push(Notice::Warning(text));
                 }
-                Err(error) => {
+                (Err(error), _) | (Ok(false), Err(error)) => {
                     let news = told.news(format!("{interface}: {error}"));
                     notices.extend(news.map(Notice::Warning));
                 }
@@ -163,7 +194,7 @@ impl Daemon {
         notices.into_iter().for_each(|notice| (self.notice)(notice));
     }
 
-    /// Gives back those steered interfaces of which `gone` is true.
+    /// Gives back those interfaces of which `gone` is true, of what the kernel shapes.
     pub(super) fn end_steered(&mut self, gone: impl Fn(&str) -> bool) -> Result<(), Error> {
         let mut result = Ok(());
         let is_gone = |steering: &mut Steering| gone(steering.line.interface());
@@ -180,23 +211,21 @@ impl Daemon {
         result
     }
 
-    /// Goes on with other settings of a steered interface, at the rates that are set.
-    pub(super) fn steer_on(&mut self, settings: Settings) -> Result<(), Error> {
-        let probes = self.probes(&settings);
-        let here = self.steered.iter_mut().find(|one| one.is(&settings.interface));
-        let Some(Steering { line, driver, .. }) = here else { return Ok(()) };
-        let others = line.settings().autorate != settings.autorate;
-        let (interface, autorate) = (settings.interface.clone(), settings.autorate.clone());
-        if let Some(error) = settings.needs_daemon() {
-            return Err(error);
+    /// Goes on with other settings of an interface that the kernel shapes, at the rates that are
+    /// set. The choice of who shapes: it may be a process now.
+    pub(super) fn steer_on(&mut self, index: usize, settings: &Settings) -> Result<Choice, Error> {
+        let others = self.steered[index].settings().autorate != settings.autorate;
+        if others {
+            self.check_probes(settings)?;
         }
-        if others && probes.is_none() {
-            return Err(Error::NoProbes(interface));
+        let line = &mut self.steered[index].line;
+        let choice = kernel::choose(settings, |settings| {
+            line.adopt(settings.clone())?;
+            Ok(line.maker())
+        })?;
+        if choice.maker.is_some() && others {
+            self.steered[index].driver = self.driver(&self.steered[index].line);
         }
-        line.adopt(settings)?;
-        if let Some(autorate) = autorate.filter(|_| others) {
-            *driver = Driver::new(&interface, &autorate, probes, line.found(), sys::now());
-        }
-        Ok(())
+        Ok(choice)
     }
 }

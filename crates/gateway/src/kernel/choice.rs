@@ -50,7 +50,7 @@ pub fn choose(
 }
 
 /// The kernel's discipline in words, and what it lacks.
-pub(super) fn merits(settings: &Settings, maker: Maker) -> String {
+fn merits(settings: &Settings, maker: Maker) -> String {
     let mut words = String::from(match maker {
         Maker::Module => return "the module `simnel`".into(),
         Maker::Linux => "Linux's own cake, since the module `simnel` is not there",

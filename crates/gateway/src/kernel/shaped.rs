@@ -186,6 +186,15 @@ pub fn shaped(interface: Option<&str>) -> Result<Vec<Shaped>, Error> {
     find(&Qdiscs::open()?, interface)
 }
 
+/// Words of the settings of one direction; None if the kernel does not shape it.
+///
+/// # Errors
+/// A system call failed; Linux's settings cannot be read.
+pub fn words(interface: &str, direction: Direction) -> Result<Option<String>, Error> {
+    let all = shaped(Some(interface))?;
+    all.iter().find(|shaped| shaped.direction == direction).map(Shaped::words).transpose()
+}
+
 fn find(kernel: &Qdiscs, interface: Option<&str>) -> Result<Vec<Shaped>, Error> {
     let ours = |listed: &Listed| listed.handle == HANDLE && listed.parent == ROOT;
     let shaped = |listed: Listed| {

@@ -1,4 +1,4 @@
-//! An interface that the kernel shapes at rates that a process of ours sets.
+//! An interface that the kernel shapes for a process of ours, which may set its rates.
 //!
 //! The process holds no packet. Each look is one list of the kernel's disciplines, of which the
 //! counters of ours are read; another rate is a change in place. If the process dies, the kernel
@@ -11,7 +11,6 @@ use simnel_autorate::RoundTrips;
 use simnel_core::qdisc::{parse, Common, Config};
 use simnel_core::Rate;
 
-use super::choice::merits;
 use super::qdiscs::{Qdiscs, Verb};
 use super::redirect;
 use super::shaped::{down, hold, set, shaped, told, Maker, HANDLE};
@@ -74,8 +73,6 @@ struct Way {
 pub(crate) struct Steered {
     settings: Settings,
     maker: Maker,
-    /// Whose disciplines shape, for whoever asked.
-    why: String,
     kernel: Qdiscs,
     ways: Vec<Way>,
     /// Rates that were there already.
@@ -102,7 +99,6 @@ impl Steered {
         let mut steered = Steered {
             settings,
             maker: Maker::Module,
-            why: String::new(),
             kernel,
             ways: Vec::new(),
             found: [None; 2],
@@ -148,7 +144,6 @@ impl Steered {
     /// Lets the kernel shape as the settings say, and finds the disciplines.
     fn hold(&mut self) -> Result<(), Error> {
         self.maker = hold(&self.settings)?;
-        self.why = merits(&self.settings, self.maker);
         let interface = self.settings.interface.clone();
         let numbered = |device: &str| {
             sys::interface(device, Query::Index).map_err(|_| Error::NoInterface(device.to_owned()))
@@ -186,11 +181,6 @@ impl Steered {
     /// Whose disciplines shape.
     pub(crate) fn maker(&self) -> Maker {
         self.maker
-    }
-
-    /// The same in words, and what they lack.
-    pub(crate) fn why(&self) -> &str {
-        &self.why
     }
 
     /// Settings of one direction as they are now.

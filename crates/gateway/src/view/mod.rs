@@ -65,7 +65,7 @@ impl Look {
                 let state = client.ask(&Request::Show {})?;
                 let told = client.ask(&Request::Flows {})?;
                 let entries = state.qdiscs.unwrap_or_default();
-                // A daemon that only sets the rates.
+                // A daemon that lets the kernel shape.
                 let kernel = match entries.is_empty() {
                     true => KernelEntry::all(interface)?,
                     false => Vec::new(),

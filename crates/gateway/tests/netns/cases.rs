@@ -136,6 +136,10 @@ pub const IN_THE_KERNEL: &[Case] = &[
     ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
     ("damaged_packets_pass", damaged_packets_pass),
     ("show_change_and_down", in_kernel::show_change_and_down),
+    (
+        "a_daemon_answers_for_what_the_kernel_shapes",
+        in_kernel::a_daemon_answers_for_what_the_kernel_shapes,
+    ),
     ("its_hosts_and_flows_are_told", in_kernel::its_hosts_and_flows_are_told),
     (
         "a_device_without_its_interface_is_removed",

@@ -1,7 +1,7 @@
 //! Interfaces that the kernel shapes: what holds whoever does the work, and what is different
 //! there. With GW_BACKEND=kernel, where the module is loaded.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use simnel_core::qdisc;
 use simnel_gateway::kernel::{self, Shaped};
@@ -9,6 +9,7 @@ use simnel_gateway::view::{Names, Viewer};
 use simnel_gateway::{Direction, Settings};
 
 use crate::cases::{assert_rate, not_run};
+use crate::hangs::{family_where, kill};
 use crate::transfer::Transfer;
 use crate::world::{address, World};
 
@@ -60,6 +61,46 @@ pub fn show_change_and_down() {
     assert!(shaped(&world).is_empty());
     upload.end();
     world.stop();
+}
+
+/// Settings of the upload, which are to become `words`.
+fn settings_become(world: &World, words: &str) {
+    let wanted = qdisc::parse(words).unwrap();
+    let begin = Instant::now();
+    loop {
+        let told = world.within("g", || kernel::words("wan0", Direction::Upload).unwrap());
+        if told.as_ref().is_some_and(|words| qdisc::parse(words).unwrap() == wanted) {
+            return;
+        }
+        assert!(begin.elapsed() < SECOND * 30, "{told:?}, not {words}");
+        std::thread::sleep(SECOND / 20);
+    }
+}
+
+/// A daemon changes and tries settings, makes anew what others take away, and is followed by one
+/// that knows what it was told.
+pub fn a_daemon_answers_for_what_the_kernel_shapes() {
+    let mut world = World::new();
+    world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
+    let mut client = world.client("wan0");
+    client.change(Direction::Upload, "cake bandwidth 5mbit").unwrap();
+    settings_become(&world, "cake bandwidth 5mbit");
+    let (lines, flows) = client.flows().unwrap();
+    assert_eq!((lines.len(), flows.len()), (0, 0));
+    client.try_out(Direction::Upload, "cake bandwidth 3mbit", SECOND * 5).unwrap();
+    settings_become(&world, "cake bandwidth 3mbit");
+    assert_eq!(client.trials().unwrap().len(), 1);
+    settings_become(&world, "cake bandwidth 5mbit");
+    world.shell("g", "tc qdisc del dev wan0 root");
+    settings_become(&world, "cake bandwidth 5mbit");
+    let (daemon, _) = family_where(&world, |_| true);
+    kill(daemon, libc::SIGKILL);
+    family_where(&world, |(other, _)| other != daemon);
+    world.shell("g", "tc qdisc del dev wan0 root");
+    settings_become(&world, "cake bandwidth 5mbit");
+    assert!(world.client("wan0").change(Direction::Upload, "rubbish").is_err());
+    world.stop();
+    assert!(shaped(&world).is_empty());
 }
 
 /// An upload behind address translation: connection tracking tells whose it is, and its rate.
