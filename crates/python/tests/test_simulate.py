@@ -70,6 +70,8 @@ def test_latency_is_that_of_probes_then_of_datagrams_then_of_all(line, upload):
         (lambda line: simnel.simulate(line, simnel.bulk(colour=1)), "colour"),
         (lambda line: simnel.simulate(line, simnel.bulk(name=object())), "cannot stand"),
         (lambda line: simnel.simulate(line, []), "no traffic"),
+        (lambda line: simnel.simulate(line, "bulk"), "'bulk' is no traffic; expected"),
+        (lambda line: simnel.simulate("20mbit"), "'20mbit' is no line; expected"),
         (lambda line: simnel.simulate(line, duration="1s", warmup="2s"), "nothing is left"),
         (lambda line: simnel.Scenario("duration = 3"), "expected"),
         (lambda line: simnel.Scenario.from_file("/nowhere.toml"), "/nowhere.toml"),
@@ -94,6 +96,8 @@ def test_words_of_any_kind_survive_the_text(line):
     assert run.names == [name]
     jitter = simnel.Line("20mbit", "3mbit", jitter={"up": "3ms"}, loss="0.1%", framing="docsis")
     assert simnel.simulate(jitter, simnel.ping(), duration="1s", warmup="0s").latency.mean > 0
+    late = simnel.Line("20mbit", "3mbit", reorder={"down": "50% by 9ms"})
+    assert simnel.simulate(late, simnel.ping(), duration="1s", warmup="0s").latency.mean > 3
 
 
 def test_lines_change_and_have_hosts():

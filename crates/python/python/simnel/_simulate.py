@@ -51,8 +51,13 @@ class Scenario:
         """A line with its traffic. Results count from ``warmup`` on; series step by ``interval``."""
         if isinstance(line, Scenario):
             return line
+        if not isinstance(line, Line):
+            raise _simnel.Error(f"{line!r} is no line; expected a Line or a Scenario")
         several = MIXED if traffic is None else traffic
-        several = [several] if isinstance(several, Traffic) else several
+        several = [several] if isinstance(several, (Traffic, str)) else several
+        strangers = [one for one in several if not isinstance(one, Traffic)]
+        if strangers:
+            raise _simnel.Error(f"{strangers[0]!r} is no traffic; expected what bulk(), call() … give")
         top = {"duration": duration, "warmup": warmup, "interval": interval}
         head = "".join(f"{key} = {toml(value)}\n" for key, value in top.items())
         return cls(head + line.toml() + "".join(one.toml() for one in several), "line")

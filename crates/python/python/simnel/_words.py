@@ -39,8 +39,9 @@ class Line:
 
     Rates are words such as ``"20mbit"``, or ``"unlimited"``; ``rtt`` is the base round-trip time.
     ``framing`` is what a packet occupies on the line (``"docsis"``, ``"overhead 34 atm"``), ``loss``
-    a share (``"0.1%"``), ``jitter`` the longest additional delay; the last two for both directions
-    or ``{"up": ..., "down": ...}``. ``change`` has new rates: ``{"at": "10s", "up": "1mbit"}``.
+    a share (``"0.1%"``), ``jitter`` the longest additional delay, ``reorder`` a share that others
+    overtake (``"1% by 10ms"``); the last three for both directions or ``{"up": ..., "down": ...}``.
+    ``change`` has new rates: ``{"at": "10s", "up": "1mbit"}``.
     ``hosts`` are the scenario's ``[[host]]`` tables.
     """
 
@@ -54,6 +55,7 @@ class Line:
     jitter: Optional[Directed] = None
     change: Sequence[Mapping[str, str]] = ()
     hosts: Sequence[Mapping[str, Any]] = ()
+    reorder: Optional[Directed] = None
 
     def toml(self) -> str:
         """The line's part of a scenario."""
