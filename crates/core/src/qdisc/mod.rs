@@ -198,7 +198,7 @@ impl fmt::Display for ConfigError {
                 "these settings belong to another discipline than the one that is running",
             ),
             ConfigError::OutOfRange { option, expected } => {
-                write!(f, "`{option}` is out of range: expected {expected}")
+                write!(f, "`{option}` does not fit: expected {expected}")
             }
             ConfigError::NoMemory => f.write_str(
                 "memory is too short for these settings: fewer queues or a lower limit need less",

@@ -221,26 +221,27 @@ impl Tracked {
         socket.dump(&question, |message| all.extend(Connection::of(&message))).map_err(asking)?;
         let places = Places::look(index)?;
         let now = sys::now();
-        let mut here: Vec<(Time, FlowEntry)> = Vec::new();
-        let mut uncounted = false;
+        let mut here = Vec::new();
         for connection in &all {
             let known = self.see(connection, now, |one| places.began_here(one));
             let Some(began_here) = known.began_here else { continue };
             if now.since(known.moved) <= FORGOTTEN {
-                uncounted |= connection.counts.is_none();
-                let entries = connection.entries(interface, began_here);
-                here.extend(entries.map(|entry| (known.moved, entry)));
+                here.push((known.moved, began_here, connection));
             }
         }
         self.known.retain(|_, known| known.told == now);
-        here.sort_by_key(|(moved, _)| std::cmp::Reverse(*moved));
-        here.truncate(2 * MOST_FLOWS);
+        here.sort_by_key(|(moved, ..)| std::cmp::Reverse(*moved));
+        here.truncate(MOST_FLOWS);
+        let uncounted = here.iter().any(|(.., connection)| connection.counts.is_none());
         let untold = uncounted.then(|| {
             "some connections are not counted: `sysctl -w net.netfilter.nf_conntrack_acct=1`, for \
              those that begin after it"
                 .to_owned()
         });
-        Ok(Flows { flows: here.into_iter().map(|(_, entry)| entry).collect(), untold })
+        let flows = here
+            .into_iter()
+            .flat_map(|(_, began_here, connection)| connection.entries(interface, began_here));
+        Ok(Flows { flows: flows.collect(), untold })
     }
 
     /// The record of `connection`, with what it says `now`; `way` finds its way.
