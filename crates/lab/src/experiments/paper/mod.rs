@@ -98,6 +98,12 @@ impl Paper {
         }
     }
 
+    /// True if its quantities are times in the queue: of a real network, its packets are watched.
+    #[cfg(not(target_family = "wasm"))]
+    const fn looks_into_queues(self) -> bool {
+        matches!(self, Paper::QueueDelay | Paper::DeficitSavings | Paper::Iot)
+    }
+
     /// Its title.
     pub const fn title(self) -> &'static str {
         match self {

@@ -24,7 +24,7 @@ use crate::figures::{Axis, Figure};
 quantities! {
     /// Quantities of this paper.
     Quantity {
-        Heavy = "heavy", Light = "light", Gap = "gap", HeavyDelay = "heavy delay",
+        Heavy = "heavy", Light = "light", Gap = "heavy over light", HeavyDelay = "heavy delay",
         LightDelay = "light delay", Delay = "delay", Occupancy = "occupancy", Time = "time",
     }
 }

@@ -133,8 +133,12 @@ pub(super) fn failure(
         let name = &setup.traffic[flow.group as usize].name;
         heard.failure.as_ref().map(|reason| format!("{name}: {reason}"))
     });
+    let unseen = match recorded.unseen {
+        0 => None,
+        count => Some(format!("{count} packets left the gateway and were not seen to come")),
+    };
     let nothing = || "not one transfer delivered anything".to_string();
-    of_one.or_else(|| recorded.carried_nothing(plan).then(nothing))
+    of_one.or(unseen).or_else(|| recorded.carried_nothing(plan).then(nothing))
 }
 
 /// More of the processor than others, for this thread and what it starts, where that is permitted:

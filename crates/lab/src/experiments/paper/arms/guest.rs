@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -31,6 +32,17 @@ pub const REFUSED: &str = "refused";
 const MODULES: &str = "/usr/lib/uml/modules";
 /// Modules of every run; those of disciplines and congestion controls come from the plan.
 const ALWAYS: [&str; 4] = ["veth", "bridge", "sch_netem", "sch_htb"];
+/// Settings of the whole guest: a socket that watches packets may have room for many, and all
+/// connections together, in pages, as much as where there are 16 GB. Short of that, Linux drops
+/// what came out of order.
+const SETTINGS: [(&str, &str); 2] = [
+    ("/proc/sys/net/core/rmem_max", "33554432"),
+    ("/proc/sys/net/ipv4/tcp_mem", "196608 262144 393216"),
+];
+/// Commands for `tc`, all at once: each start of a program takes long in a guest.
+const BATCH: &str = "/run/tc";
+/// Bucket of a host's interface: as a wire, one packet after the other.
+const ACCESS_BURST: &str = "burst 1600b cburst 1600b";
 /// Packets that netem may hold: its default drops.
 const UNDER_WAY: &str = "100000";
 
@@ -49,7 +61,11 @@ fn heard(directory: &Path, pace: PaceSender) -> Result<String, String> {
     let plan: Plan = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     load_modules(&plan).map_err(|error| format!("modules of the kernel: {error}"))?;
     let network = build(&plan).map_err(|error| error.to_string())?;
-    let sides = Sides { home: &network.home, internet: &network.internet, pace };
+    let Network { home, internet, gateway, .. } = &network;
+    let sides = Sides { home, internet, gateway, pace };
+    for (name, value) in SETTINGS {
+        fs::write(name, value).map_err(|error| format!("{name}: {error}"))?;
+    }
     fs::write(directory.join(STARTED), "").map_err(|error| error.to_string())?;
     let heard = generator::run(&plan, sides, &mut |_| true).map_err(|error| error.to_string())?;
     serde_json::to_string(&heard).map_err(|error| error.to_string())
@@ -68,48 +84,97 @@ fn build(plan: &Plan) -> Result<Network, TestbedError> {
         line.run("tc", &[&root[..], &netem].concat())?;
     }
     let [up, down] = &plan.qdisc;
-    for (port, words) in [(Network::WAN, up), (Network::LAN, down)] {
-        for command in commands(port, words) {
-            let words: Vec<&str> = command.split(' ').collect();
-            run_tc(&network.gateway, &words)?;
-        }
+    for (port, words, overhead, sources) in [
+        (Network::WAN, up, plan.overhead[0], &plan.home),
+        (Network::LAN, down, plan.overhead[1], &plan.internet),
+    ] {
+        run_tc(&network.gateway, &commands(port, words, overhead, sources))?;
+    }
+    if let Some(rate) = plan.access {
+        run_tc(&network.home, &access(rate, &plan.home))?;
     }
     Ok(network)
 }
 
-fn run_tc(namespace: &Namespace, words: &[&str]) -> Result<(), TestbedError> {
-    namespace.run("tc", words)
+fn run_tc(namespace: &Namespace, commands: &[String]) -> Result<(), TestbedError> {
+    let failed = |source| TestbedError::Traffic { what: format!("cannot write {BATCH}"), source };
+    put(Path::new(BATCH), commands.join("\n").as_bytes()).map_err(failed)?;
+    namespace.run("tc", &["-batch", BATCH])
 }
 
-/// `tc`'s commands for a discipline in our words, where a shaper and what stands below it are one.
-fn commands(port: &str, words: &str) -> Vec<String> {
+/// `tc`'s commands for a discipline in our words, where a shaper and what stands below it are one,
+/// on a line that adds so many bytes to each frame. `sources` are the addresses of what passes.
+fn commands(port: &str, words: &str, overhead: i32, sources: &[Ipv4Addr]) -> Vec<String> {
     let words = linux_words(words);
     let is_discipline = |word: &&str| qdisc::disciplines().iter().any(|known| known.name == *word);
     let below = words.iter().skip(1).position(is_discipline).map(|at| at + 1);
-    match (words.first(), below) {
-        (Some(&"htb"), below) => {
-            let (class, leaf) = words.split_at(below.unwrap_or(words.len()));
-            let mut commands = vec![
-                format!("qdisc add dev {port} root handle 1: htb default 1"),
-                format!("class add dev {port} parent 1: classid 1:1 {}", class.join(" ")),
-            ];
-            if !leaf.is_empty() {
-                let leaf = leaf.join(" ");
-                commands.push(format!("qdisc add dev {port} parent 1:1 handle 10: {leaf}"));
-            }
-            commands
-        }
-        (Some(&shaper), Some(below)) => {
-            let (own, leaf) = words.split_at(below);
-            let (own, leaf) = (own.join(" "), leaf.join(" "));
-            debug_assert!(own.starts_with(shaper));
-            vec![
-                format!("qdisc add dev {port} root handle 1: {own}"),
-                format!("qdisc add dev {port} parent 1: handle 10: {leaf}"),
-            ]
-        }
-        _ => vec![format!("qdisc add dev {port} root handle 1: {}", words.join(" "))],
+    let (shaper, leaf) = words.split_at(below.unwrap_or(words.len()));
+    let by_source = leaf.starts_with(&["drr", "srchost"]);
+    let leaf = match by_source {
+        true => robbing(leaf, overhead),
+        false => leaf.join(" "),
+    };
+    let stab = match overhead {
+        0 => String::new(),
+        bytes => format!("stab overhead {bytes} "),
+    };
+    let root = format!("qdisc add dev {port} root handle 1: {stab}");
+    let mut commands = match words.first() {
+        Some(&"htb") => vec![
+            format!("{root}htb default 1"),
+            format!("class add dev {port} parent 1: classid 1:1 {}", shaper.join(" ")),
+        ],
+        _ => vec![format!("{root}{}", shaper.join(" "))],
+    };
+    let parent = if words.first() == Some(&"htb") { "1:1" } else { "1:" };
+    if !leaf.is_empty() {
+        commands.push(format!("qdisc add dev {port} parent {parent} handle 10: {leaf}"));
     }
+    if by_source {
+        commands.extend(by_address(port, "10:", sources));
+        // What is of no host, such as ARP, would be dropped.
+        let others = "protocol all prio 2 u32 match u32 0 0";
+        commands.push(format!("filter add dev {port} parent 10: {others} flowid 10:3ff"));
+    }
+    commands
+}
+
+/// Linux's discipline that does what `words` of our `drr` with a queue for each host say: one
+/// buffer, from which the longest queue loses its oldest packet. Its queues are chosen by filters.
+/// What its parent counts as a frame's length it counts, too.
+fn robbing(words: &[&str], overhead: i32) -> String {
+    let number = |name: &str| {
+        let at = words.iter().position(|word| *word == name)?;
+        words.get(at + 1)?.parse::<i32>().ok()
+    };
+    let (quantum, buffer) = (number("quantum").unwrap_or(1514), number("buffer").unwrap_or(1000));
+    format!("sfq headdrop divisor 1024 limit {buffer} quantum {}", quantum + overhead)
+}
+
+/// Filters of `parent` that give each source a class, or a queue, of its own.
+fn by_address<'a>(
+    port: &'a str,
+    parent: &'a str,
+    sources: &'a [Ipv4Addr],
+) -> impl Iterator<Item = String> + 'a {
+    sources.iter().enumerate().map(move |(n, address)| {
+        let class = format!("{parent}{:x}", n + 1);
+        format!(
+            "filter add dev {port} parent {parent} protocol ip prio 1 \
+             u32 match ip src {address}/32 flowid {class}"
+        )
+    })
+}
+
+/// Interfaces of the `hosts` at home, each with a rate: classes of the one that stands for all.
+fn access(rate: u64, hosts: &[Ipv4Addr]) -> Vec<String> {
+    let port = Network::HOST;
+    let mut commands = vec![format!("qdisc add dev {port} root handle 1: htb")];
+    commands.extend((1..=hosts.len()).map(|n| {
+        format!("class add dev {port} parent 1: classid 1:{n:x} htb rate {rate}bit {ACCESS_BURST}")
+    }));
+    commands.extend(by_address(port, "1:", hosts));
+    commands
 }
 
 /// `words` without `host-load WHICH`: what divides a host's share is a choice of ours, Linux has
@@ -179,8 +244,9 @@ mod tests {
 
     #[test]
     fn words_become_commands() {
+        let plain = |port, words| commands(port, words, 0, &[]);
         assert_eq!(
-            commands("wan", "htb rate 3mbit burst 15k fq_codel limit 100"),
+            plain("wan", "htb rate 3mbit burst 15k fq_codel limit 100"),
             [
                 "qdisc add dev wan root handle 1: htb default 1",
                 "class add dev wan parent 1: classid 1:1 htb rate 3mbit burst 15k",
@@ -188,15 +254,35 @@ mod tests {
             ]
         );
         assert_eq!(
-            commands("wan", "tbf rate 3mbit burst 15k limit 1mb sfq"),
+            plain("wan", "tbf rate 3mbit burst 15k limit 1mb sfq"),
             [
                 "qdisc add dev wan root handle 1: tbf rate 3mbit burst 15k limit 1mb",
                 "qdisc add dev wan parent 1: handle 10: sfq",
             ]
         );
         let cake = "qdisc add dev lan root handle 1: cake bandwidth 3mbit flows";
-        assert_eq!(commands("lan", "cake bandwidth 3mbit flows"), [cake]);
-        assert_eq!(commands("lan", "cake bandwidth 3mbit host-load active flows"), [cake]);
+        assert_eq!(plain("lan", "cake bandwidth 3mbit flows"), [cake]);
+        assert_eq!(plain("lan", "cake bandwidth 3mbit host-load active flows"), [cake]);
+    }
+
+    #[test]
+    fn a_queue_for_each_host_is_sfq_behind_filters() {
+        let hosts = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 1, 0, 2)];
+        let words = "htb rate 3mbit drr srchost queues 1024 quantum 1514 buffer 50";
+        let filter = |what: &str| format!("filter add dev wan parent 10: protocol {what}");
+        assert_eq!(
+            commands("wan", words, -14, &hosts),
+            [
+                "qdisc add dev wan root handle 1: stab overhead -14 htb default 1".into(),
+                "class add dev wan parent 1: classid 1:1 htb rate 3mbit".into(),
+                "qdisc add dev wan parent 1:1 handle 10: \
+                 sfq headdrop divisor 1024 limit 50 quantum 1500"
+                    .into(),
+                filter("ip prio 1 u32 match ip src 10.1.0.1/32 flowid 10:1"),
+                filter("ip prio 1 u32 match ip src 10.1.0.2/32 flowid 10:2"),
+                filter("all prio 2 u32 match u32 0 0 flowid 10:3ff"),
+            ]
+        );
     }
 
     #[test]

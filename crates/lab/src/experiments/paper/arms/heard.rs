@@ -1,7 +1,8 @@
 //! Observations on a real network, in the form of the simulator's results.
 //!
 //! Experiments measure runs through one type, whoever made them. What only a simulator can see
-//! (sojourn times, what happened to each packet, a hash) is empty here.
+//! (what happened to each packet, a hash) is empty here, and so are times in the disciplines if
+//! packets at the gateway were not watched.
 
 use simnel_core::qdisc::{Backlog, Detail, Snapshot, Totals};
 use simnel_core::Span;
@@ -36,21 +37,7 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
             outcome: outcome(setup, &traffic.kind, heard),
         }
     });
-    let line = |direction| LineResult {
-        direction,
-        packets: 0,
-        bytes: 0,
-        capacity_bytes: 0,
-        longest_queue: 0,
-        sojourn: vec![Distribution::default(); setup.traffic.len()],
-        series: Vec::new(),
-        at_start: None,
-        at_end: Snapshot {
-            totals: Totals::default(),
-            backlog: Backlog::default(),
-            detail: Detail::Fifo(()),
-        },
-    };
+    let line = |direction| line(setup, plan, direction, heard);
     let results = Results {
         seed,
         simulated: setup.duration,
@@ -67,6 +54,41 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
         conservation: Conservation::default(),
     };
     Finished { qdisc: plan.qdisc.clone(), setup: setup.clone(), results }
+}
+
+/// The line of `direction`: what its discipline let pass, if that was watched.
+fn line(setup: &Setup, plan: &Plan, direction: Direction, heard: &[Heard]) -> LineResult {
+    let (from, to) = setup.window();
+    let rate = setup.lines[direction as usize].rate.unwrap_or_default();
+    let mut line = LineResult {
+        direction,
+        packets: 0,
+        bytes: 0,
+        capacity_bytes: 0,
+        longest_queue: 0,
+        sojourn: vec![Distribution::default(); setup.traffic.len()],
+        series: Vec::new(),
+        at_start: None,
+        at_end: Snapshot {
+            totals: Totals::default(),
+            backlog: Backlog::default(),
+            detail: Detail::Fifo(()),
+        },
+    };
+    if plan.watch.is_none() || !plan.ways().contains(&direction) {
+        return line;
+    }
+    let capacity = u128::from(rate.bytes()) * u128::from(to.since(from).0) / 1_000_000_000;
+    line.capacity_bytes = capacity as u64;
+    for (flow, heard) in plan.flows.iter().zip(heard) {
+        let passed = &heard.passed[direction as usize];
+        line.packets += passed.waits.len() as u64;
+        line.bytes += passed.bytes;
+        for wait in &passed.waits {
+            line.sojourn[flow.group as usize].record(Span::from_micros((*wait).into()));
+        }
+    }
+    line
 }
 
 fn outcome(setup: &Setup, kind: &Kind, heard: &Heard) -> Outcome {
@@ -127,6 +149,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::experiments::paper::arms::generator::Passed;
     use simnel_scenario::{no_files, Scenario};
 
     #[test]
@@ -164,5 +187,31 @@ mod tests {
         assert_eq!(added_rtt.least(), Some(Span::ZERO));
         assert_eq!(over_time[0].greatest, Span::from_millis(70));
         assert_eq!(over_time[4].count, 2);
+    }
+
+    #[test]
+    fn packets_at_the_gateway_are_the_lines_results() {
+        let text = "duration = \"12s\"\nwarmup = \"2s\"\n\
+                    [line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
+                    [[traffic]]\nkind = \"bulk\"\ndirection = \"down\"\n\
+                    [[traffic]]\nkind = \"bulk\"\ndirection = \"down\"\n";
+        let scenario = Scenario::parse(text, "test", &no_files).expect("a scenario");
+        let (setup, qdisc) = scenario.setup(None).expect("a set-up");
+        let plan = Plan::new(&setup, &qdisc, 1).expect("nothing unusual");
+        let passed = |waits: &[u32]| {
+            let down = Passed { bytes: 500_000, waits: waits.to_vec() };
+            Heard { passed: [Passed::default(), down], ..Heard::default() }
+        };
+        let heard = [passed(&[1_000, 3_000, 5_000]), passed(&[7_000])];
+        let unwatched = finished(&setup, &plan, 1, &heard);
+        assert_eq!(unwatched.results.lines[1].capacity_bytes, 0);
+        let run = finished(&setup, &plan.watched(&setup), 1, &heard);
+        let [up, down] = run.results.lines.each_ref();
+        // Ten seconds of a Mbit/s, of which 0.8 was used.
+        assert_eq!((down.packets, down.bytes, down.capacity_bytes), (4, 1_000_000, 1_250_000));
+        assert_eq!(down.sojourn[0].mean(), Some(Span::from_millis(3)));
+        assert_eq!(down.sojourn[1].greatest(), Some(Span::from_millis(7)));
+        // No payload goes that way, so that nobody looked.
+        assert_eq!((up.capacity_bytes, up.all_sojourn().count()), (0, 0));
     }
 }

@@ -29,7 +29,8 @@ pub fn run(
     let mut gateway = start_gateway(&network, plan, simnel)?;
     std::thread::sleep(START_UP);
     check(&mut [&mut line, &mut gateway])?;
-    let sides = Sides { home: &network.home, internet: &network.internet, pace };
+    let Network { home, internet, .. } = &network;
+    let sides = Sides { home, internet, gateway: &network.gateway, pace };
     let heard = generator::run(plan, sides, step)?;
     check(&mut [&mut line, &mut gateway])?;
     Ok(heard)

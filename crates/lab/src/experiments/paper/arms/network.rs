@@ -5,7 +5,8 @@
 //! ```
 //! One namespace stands for all hosts of a side and has all their addresses, those of the
 //! simulator: disciplines tell hosts by address. Whoever uses this puts the disciplines at the
-//! gateway and the delay into the line. No interface uses offloads: one packet is one segment.
+//! gateway and the delay into the line. No interface uses offloads, and hosts send super-packets,
+//! cut into segments before the wire, only where the scenario says so.
 
 use std::net::Ipv4Addr;
 
@@ -36,6 +37,8 @@ const SETTINGS: [(&str, &str); 3] = [
 ];
 
 impl Network {
+    /// The hosts' interface, on either side.
+    pub const HOST: &str = "net0";
     /// The gateway's interface towards home.
     pub const LAN: &str = "lan";
     /// The gateway's interface towards the line.
@@ -53,18 +56,20 @@ impl Network {
         let (line, internet) = (namespace("line")?, namespace("net")?);
         let network = Network { home, gateway, line, internet, testbed };
         let Network { home, gateway, line, internet, .. } = &network;
-        network.join((home, "net0"), (gateway, Network::LAN))?;
+        network.join((home, Network::HOST), (gateway, Network::LAN))?;
         network.join((gateway, Network::WAN), (line, Network::NEAR))?;
-        network.join((line, Network::FAR), (internet, "net0"))?;
+        network.join((line, Network::FAR), (internet, Network::HOST))?;
         for (hosts, addresses, port) in
             [(home, &plan.home, Network::LAN), (internet, &plan.internet, Network::WAN)]
         {
             for address in addresses {
-                hosts.address("net0", &format!("{address}/16"))?;
+                hosts.address(Network::HOST, &format!("{address}/16"))?;
             }
             let router = router(addresses.first().copied());
             gateway.address(port, &format!("{router}/16"))?;
             hosts.route("default", &router.to_string())?;
+            let segments = plan.segments.to_string();
+            hosts.ip(&["link", "set", Network::HOST, "gso_max_segs", &segments])?;
             for (name, value) in SETTINGS {
                 hosts.sysctl(name, value)?;
             }

@@ -10,6 +10,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use simnel_core::framing::{Cells, Framing};
 use simnel_core::{qdisc, Span, Time};
 use simnel_sim::setup::{Loss, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic, PATIENCE};
@@ -17,6 +18,20 @@ use simnel_tcp::{CongestionControl, EcnMode, Pacing};
 
 /// Bucket of a line that passes one packet after the other: the least that carries any frame.
 const WIRE_BURST: u32 = 1600;
+/// Largest packet of the hosts' interfaces.
+const MTU: u16 = 1500;
+
+/// Words of ours for what Linux's discipline of the same name cannot do, and what that is.
+const OURS: [(&str, &str, &str); 5] = [
+    ("red", "ns", "RED as ns-2 has it, gentle and set up by the line's rate"),
+    ("pie", "freebsd", "PIE as FreeBSD has it"),
+    ("fq_pie", "freebsd", "FQ-PIE as FreeBSD has it"),
+    ("drr", "max-age", "DRR that drops what has waited too long"),
+    ("drr", "savings", "DRR with savings"),
+];
+
+/// Bytes of an Ethernet header, which Linux counts.
+const ETHERNET: i32 = 14;
 
 /// Orders for one run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -31,12 +46,22 @@ pub struct Plan {
     pub qdisc: [String; 2],
     /// Linux's `tcp_ecn` at all hosts.
     pub tcp_ecn: u8,
+    /// Segments of a super-packet at all hosts, at most: Linux's `gso_max_segs`. With 1 each leaves
+    /// by itself; by default TCP sends at least two at once, whatever the interface can do.
+    pub segments: u8,
+    /// Bytes that a line adds to a frame, or, below zero, does not count: up, down.
+    pub overhead: [i32; 2],
+    /// Rate of each home host's own interface, in bit/s.
+    pub access: Option<u64>,
     /// Addresses at home.
     pub home: Vec<Ipv4Addr>,
     /// Addresses on the Internet.
     pub internet: Vec<Ipv4Addr>,
     /// All flows, in the order of the set-up.
     pub flows: Vec<Flow>,
+    /// From when on packets that pass the gateway in the directions of payload are watched; None:
+    /// not at all.
+    pub watch: Option<Duration>,
 }
 
 /// One flow.
@@ -71,6 +96,8 @@ pub enum Work {
         congestion: String,
         /// The sender is paced.
         paced: bool,
+        /// Largest segment, if it is smaller than the interface's.
+        mss: Option<u32>,
     },
     /// Requests that are answered at once.
     Ping {
@@ -116,12 +143,28 @@ impl Plan {
             duration: real(setup.duration),
             interval: real(setup.recording.interval),
             rtt: rtt(setup)?,
+            overhead: [overhead(setup, Direction::Up)?, overhead(setup, Direction::Down)?],
+            access: access(setup)?,
             qdisc: [words(setup, qdisc, Direction::Up)?, words(setup, qdisc, Direction::Down)?],
             tcp_ecn: tcp_ecn(setup)?,
+            segments: segments(setup)?,
             home: addresses(true),
             internet: addresses(false),
             flows,
+            watch: None,
         })
+    }
+
+    /// The same, with the packets that pass the gateway watched after `setup`'s warm-up.
+    pub fn watched(self, setup: &Setup) -> Plan {
+        Plan { watch: Some(real(setup.warmup)), ..self }
+    }
+
+    /// The directions in which payload goes.
+    pub fn ways(&self) -> Vec<Direction> {
+        let goes =
+            |way: &Direction| self.flows.iter().any(|flow| flow.up == (*way == Direction::Up));
+        Direction::BOTH.into_iter().filter(goes).collect()
     }
 
     /// The way there, and the way back: half the round-trip time each.
@@ -155,6 +198,12 @@ fn words(setup: &Setup, qdisc: &[String; 2], direction: Direction) -> Result<Str
         Shaper::Bucket(burst) => burst,
         Shaper::Trace(_) => return refused("a line that follows a trace"),
     };
+    if let Some((_, _, what)) = OURS.iter().find(|(discipline, word, _)| {
+        let mut words = words.split_whitespace();
+        words.next() == Some(discipline) && words.any(|said| said == *word)
+    }) {
+        return refused(what);
+    }
     let config = qdisc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
     match line.rate {
         Some(rate) if config.rate().is_none() => {
@@ -176,10 +225,35 @@ fn rtt(setup: &Setup) -> Result<Duration, String> {
     if all.any(|rtt| rtt != first) {
         return refused("hosts with different round-trip times");
     }
-    if setup.hosts.iter().any(|host| host.egress.rate.or(host.ingress.rate).is_some()) {
-        return refused("hosts with a rate of their own");
-    }
     Ok(Duration::from_nanos(first))
+}
+
+/// The rate of the home hosts' interfaces, which must be one for all. The Internet's have none.
+fn access(setup: &Setup) -> Result<Option<u64>, String> {
+    let rates = |home: bool| {
+        let side = setup.hosts.iter().filter(move |host| host.home == home);
+        side.flat_map(|host| [host.egress.rate, host.ingress.rate])
+    };
+    let first = rates(true).next().flatten();
+    if rates(true).any(|rate| rate != first) {
+        return refused("hosts at home with different rates");
+    }
+    if rates(false).any(|rate| rate.is_some()) {
+        return refused("hosts on the Internet with a rate of their own");
+    }
+    Ok(first.map(|rate| rate.bits()))
+}
+
+/// The line's overhead a frame, as `tc`'s `stab` has it.
+fn overhead(setup: &Setup, direction: Direction) -> Result<i32, String> {
+    let framing = setup.lines[direction as usize].framing;
+    match framing {
+        Framing { mpu: 0, cells: Cells::None, compensate, overhead } => {
+            let header = if compensate { ETHERNET } else { 0 };
+            Ok(i32::from(overhead) - header)
+        }
+        _ => refused("a line with cells or a least size"),
+    }
 }
 
 /// ECN is a setting of a whole Linux host, so that all flows must agree.
@@ -198,6 +272,16 @@ fn tcp_ecn(setup: &Setup) -> Result<u8, String> {
     }
 }
 
+/// Super-packets are a setting of a host's interface.
+fn segments(setup: &Setup) -> Result<u8, String> {
+    let mut all = setup.traffic.iter().map(|traffic| traffic.tcp.tso_segments);
+    let first = all.next().unwrap_or(1);
+    match all.all(|other| other == first) {
+        true => Ok(first),
+        false => refused("flows with and without super-packets side by side"),
+    }
+}
+
 fn flow(
     setup: &Setup,
     traffic: &Traffic,
@@ -212,6 +296,7 @@ fn flow(
         Kind::Bulk { size: None } => Work::Bulk {
             congestion: traffic.tcp.congestion.name().into(),
             paced: traffic.tcp.pacing == Pacing::On,
+            mss: (traffic.tcp.mtu < MTU).then(|| traffic.tcp.advertised_mss().into()),
         },
         Kind::Ping { size, interval, icmp } => {
             Work::Ping { size: *size as usize, interval: real(*interval), icmp: *icmp }
@@ -250,4 +335,51 @@ pub fn shortened(setup: &Setup, longest: Duration) -> Setup {
 /// A moment of a run.
 pub fn moment(at: Duration) -> Time {
     Time::ZERO + Span(at.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use simnel_scenario::{no_files, Scenario};
+
+    use super::*;
+
+    fn plan(line: &str, rest: &str) -> Result<Plan, String> {
+        let text = format!(
+            "duration = \"4s\"\n[line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
+             {line}\n[[traffic]]\nkind = \"bulk\"\ndirection = \"up\"\n{rest}"
+        );
+        let scenario = Scenario::parse(&text, "test", &no_files).expect("a scenario");
+        let (setup, qdisc) = scenario.setup(None).expect("a set-up");
+        Plan::new(&setup, &qdisc, 1)
+    }
+
+    fn host(name: &str, rate: &str) -> String {
+        format!("[[host]]\nname = \"{name}\"\nside = \"home\"\n{rate}\n")
+    }
+
+    #[test]
+    fn what_only_the_simulator_has_is_refused_by_name() {
+        for (words, what) in [
+            ("red ns bandwidth 1mbit", "RED as ns-2 has it"),
+            ("drr srchost max-age 24ms", "DRR that drops"),
+            ("drr srchost savings 1514", "DRR with savings"),
+        ] {
+            let refused = plan("", &format!("[qdisc]\nup = \"{words}\"\n"));
+            let reason = refused.expect_err("Linux has it not");
+            assert!(reason.starts_with(what), "{words}: {reason}");
+        }
+        let hosts = host("a", "rate = \"1gbit\"") + &host("b", "rate = \"2gbit\"");
+        assert!(plan("", &hosts).expect_err("two rates").starts_with("hosts at home"));
+        let cells = plan("framing = \"atm\"", "").expect_err("cells");
+        assert!(cells.starts_with("a line with cells"), "{cells}");
+    }
+
+    #[test]
+    fn access_lines_and_headers_that_do_not_count_are_orders() {
+        let hosts = host("a", "rate = \"1gbit\"") + &host("b", "rate = \"1gbit\"");
+        let plan = plan("framing = \"overhead 0\"", &hosts).expect("nothing unusual");
+        assert_eq!((plan.access, plan.overhead), (Some(1_000_000_000), [-14; 2]));
+        assert_eq!(plan.ways(), [Direction::Up]);
+        assert_eq!(plan.segments, 1);
+    }
 }

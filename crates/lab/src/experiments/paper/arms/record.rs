@@ -1,7 +1,7 @@
 //! Recordings of experiments on Linux in virtual time: `simnel witness`.
 //!
-//! Every arm that a claim is about runs with every seed, one after the other, on a kernel of
-//! `conformance/build-linux.sh`. What a run heard is a file of its own, named by its orders and
+//! Every arm of a claim that Linux can judge runs with every seed, one after the other, on a kernel
+//! of `conformance/build-linux.sh`. What a run heard is a file of its own, named by its orders and
 //! seed, so that a recording goes on where it was left, and experiments that look at the same runs
 //! share them. An experiment's figures are written when all its runs are there.
 
@@ -10,6 +10,7 @@ use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use simnel_sim::Setup;
 use siphasher::sip::SipHasher13;
 
 use super::drive::failure;
@@ -18,7 +19,7 @@ use super::linux::{self, Kernel};
 use super::plan::Plan;
 use super::{heard, ArmError};
 use crate::experiments::paper::measure::{Measure, Measures, View};
-use crate::experiments::paper::witness::{ArmRecord, Recording};
+use crate::experiments::paper::witness::{without, ArmRecord, Recording};
 use crate::experiments::paper::{set_up, stated, Arm, Experiment, Work};
 use crate::files;
 
@@ -49,42 +50,35 @@ pub fn record(
     options: &Options,
     watch: &mut Watch<'_>,
 ) -> Result<Option<Recording>, ArmError> {
-    let claims = stated::claims(experiment.id);
-    let wanted: BTreeSet<Measure> =
-        claims.iter().flat_map(|claim| claim.judge.measures()).cloned().collect();
-    let asked = |arm: &Arm| wanted.iter().any(|measure| measure.arm == arm.name);
-    let arms: Vec<Arm> = (experiment.arms)().into_iter().filter(asked).collect();
+    let mut refused = BTreeMap::new();
+    let mut arms: Vec<Prepared> = Vec::new();
+    for arm in (experiment.arms)() {
+        match prepare(experiment, &arm) {
+            Ok((setup, qdisc)) => arms.push(Prepared { arm, setup, qdisc }),
+            Err(reason) => drop(refused.insert(arm.name, reason)),
+        }
+    }
+    let wanted = wanted(experiment, &mut refused);
+    arms.retain(|one| wanted.iter().any(|measure| measure.arm == one.arm.name));
     let repetitions = options.repetitions.unwrap_or(experiment.repetitions);
     let (mut done, all) = (0, arms.len() * repetitions as usize);
     let mut measures = Measures::default();
     let mut setups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let mut refused = BTreeMap::new();
-    for arm in &arms {
-        let Work::Scenario(file) = &arm.work else {
-            refused.insert(arm.name.clone(), "it has no network".to_string());
-            continue;
-        };
+    for Prepared { arm, setup, qdisc } in &arms {
         setups.entry(&arm.name).or_default().push(arm.text());
         let title = format!("{} {}", experiment.id, arm.name);
-        let (setup, qdisc) = set_up(&title, file);
         for seed in 1..=u64::from(repetitions) {
             (watch.step)(&format!("{title}, seed {seed}"), done, all);
             done += 1;
-            let plan = match Plan::new(&setup, &qdisc, seed) {
-                Ok(plan) => plan,
-                Err(reason) => {
-                    refused.insert(arm.name.clone(), reason);
-                    break;
-                }
-            };
+            let plan = plan(experiment, setup, qdisc, seed).map_err(ArmError::Guest)?;
             let Some(recorded) = heard_of(&plan, seed, options, watch.stop)? else {
                 return Ok(None);
             };
-            if let Some(reason) = failure(&setup, &plan, &recorded) {
+            if let Some(reason) = failure(setup, &plan, &recorded) {
                 refused.insert(arm.name.clone(), reason);
                 break;
             }
-            let run = heard::finished(&setup, &plan, seed, &recorded.flows);
+            let run = heard::finished(setup, &plan, seed, &recorded.flows);
             let sample = (experiment.measure)(&View { arm: &arm.name, run: &run });
             measures.add(&arm.name, sample);
         }
@@ -105,6 +99,47 @@ pub fn record(
     }
     let kernel = format!("Linux {}, user mode, time-travel=inf-cpu", options.kernel.version()?);
     Ok(Some(Recording { kernel, repetitions, arms: recorded, refused }))
+}
+
+/// An arm that Linux can run.
+struct Prepared {
+    arm: Arm,
+    setup: Setup,
+    qdisc: [String; 2],
+}
+
+/// The set-up of `arm`. The error says why Linux cannot run it.
+fn prepare(experiment: &Experiment, arm: &Arm) -> Result<(Setup, [String; 2]), String> {
+    let Work::Scenario(file) = &arm.work else { return Err("it has no network".into()) };
+    let (setup, qdisc) = set_up(&format!("{} {}", experiment.id, arm.name), file);
+    plan(experiment, &setup, &qdisc, 1)?;
+    Ok((setup, qdisc))
+}
+
+fn plan(
+    experiment: &Experiment,
+    setup: &Setup,
+    qdisc: &[String; 2],
+    seed: u64,
+) -> Result<Plan, String> {
+    let plan = Plan::new(setup, qdisc, seed)?;
+    Ok(if experiment.paper.looks_into_queues() { plan.watched(setup) } else { plan })
+}
+
+/// Measures of the claims of which Linux can run every arm. Of `refused`, which has the others,
+/// those stay that a claim is about.
+fn wanted(experiment: &Experiment, refused: &mut BTreeMap<String, String>) -> BTreeSet<Measure> {
+    let (mut wanted, mut asked) = (BTreeSet::new(), BTreeSet::new());
+    for claim in stated::claims(experiment.id) {
+        let measures = claim.judge.measures();
+        let known = without(&claim.id).is_some();
+        if !known && measures.iter().all(|measure| !refused.contains_key(&measure.arm)) {
+            wanted.extend(measures.iter().copied().cloned());
+        }
+        asked.extend(measures.into_iter().map(|measure| measure.arm.clone()));
+    }
+    refused.retain(|arm, _| asked.contains(arm));
+    wanted
 }
 
 /// Records of the flows in a run of `plan`, made now or earlier; None if it was stopped.

@@ -20,6 +20,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Options of both ends' sockets before there is a connection.
 struct Manner {
     congestion: String,
+    /// Largest segment, if it is smaller than the interface's.
+    mss: Option<u32>,
     /// DSCP in its place in the TOS byte.
     tos: u32,
 }
@@ -29,6 +31,9 @@ impl Manner {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_tos_v4(self.tos)?;
         socket.set_tcp_congestion(self.congestion.as_bytes())?;
+        if let Some(mss) = self.mss {
+            socket.set_tcp_mss(mss)?;
+        }
         socket.bind(&SocketAddr::from(SocketAddrV4::new(address, 0)).into())?;
         Ok(socket)
     }
@@ -44,12 +49,13 @@ impl Manner {
 /// Makes the listener, and threads that wait for the flow's time.
 pub(super) fn start(
     flow: &Flow,
-    congestion: &str,
+    (congestion, mss): (&str, Option<u32>),
     pace: Option<PaceSender>,
     sides: Sides<'_>,
     course: &Course,
 ) -> Result<Join, TestbedError> {
-    let manner = || Manner { congestion: congestion.into(), tos: u32::from(flow.dscp) << 2 };
+    let tos = u32::from(flow.dscp) << 2;
+    let manner = || Manner { congestion: congestion.into(), mss, tos };
     let listen = || {
         let socket = manner().socket(flow.internet)?;
         socket.listen(1)?;
@@ -80,7 +86,7 @@ pub(super) fn start(
         }
     });
     Ok(Box::new(move || {
-        let mut heard = Heard::default();
+        let mut heard = Heard { port: to.port(), ..Heard::default() };
         for end in [client.join(), server.join()] {
             match end.unwrap_or_else(|_| Err(io::Error::other("a thread of the flow failed"))) {
                 Ok(Some(bytes)) => heard.bytes = bytes,

@@ -24,6 +24,7 @@ pub(super) fn start(
     let open = |address| open_udp(address, flow.dscp);
     let home = sides.home.enter(|| open(flow.home))?.map_err(error)?;
     let internet = sides.internet.enter(|| open(flow.internet))?.map_err(error)?;
+    let port = internet.local_addr().map_err(error)?.port();
     let (from, to) = if flow.up { (home, internet) } else { (internet, home) };
     let address = to.local_addr().map_err(error)?;
     let (start, stop) = (flow.start, flow.stop.unwrap_or(course.duration));
@@ -84,6 +85,8 @@ pub(super) fn start(
             times: times.map(|(at, delay)| (at.saturating_duration_since(zero), *delay)).collect(),
             idle: idle.unwrap_or(0),
             failure: idle.is_none().then(|| "nothing arrived over the idle line".into()),
+            port,
+            ..Heard::default()
         }
     }))
 }

@@ -16,23 +16,27 @@ use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 
 use super::plan::{Plan, Work};
+pub use passage::Passed;
 use simnel_testbed::{Namespace, TestbedError};
 
 mod bulk;
 mod datagrams;
+mod passage;
 mod ping;
 
 /// Makes the kernel pace a TCP sender. Setting the socket option takes unsafe code, which this
 /// crate does without: its caller provides the function.
 pub type PaceSender = fn(&TcpStream) -> io::Result<()>;
 
-/// Two sides, and how senders are paced.
+/// Two sides, what is between them, and how senders are paced.
 #[derive(Clone, Copy, Debug)]
 pub struct Sides<'a> {
     /// Namespace of the hosts at home.
     pub home: &'a Namespace,
     /// Namespace of the hosts on the Internet.
     pub internet: &'a Namespace,
+    /// Namespace between them, if its packets are to be watched.
+    pub gateway: &'a Namespace,
     /// Paces a sender.
     pub pace: PaceSender,
 }
@@ -49,6 +53,12 @@ pub struct Heard {
     pub idle: u32,
     /// Why the flow ended before its time.
     pub failure: Option<String>,
+    /// Port at the Internet's host; of ICMP probes their identifier.
+    #[serde(skip)]
+    pub port: u16,
+    /// Packets that passed the gateway, up and down, if they were watched.
+    #[serde(default)]
+    pub passed: [Passed; 2],
 }
 
 /// Results of a run.
@@ -58,6 +68,9 @@ pub struct Recorded {
     pub flows: Vec<Heard>,
     /// How late a sleeping thread was woken at worst: delay that is not the line's.
     pub late: Duration,
+    /// Packets that left the gateway and were not seen to come.
+    #[serde(default)]
+    pub unseen: u64,
 }
 
 impl Recorded {
@@ -170,13 +183,17 @@ pub fn run(
         present: Arc::default(),
         duration: plan.duration,
     };
+    let watched = match plan.watch {
+        Some(from) => Some(passage::watch(sides.gateway, &plan.ways(), from, &course)?),
+        None => None,
+    };
     let mut flows = Vec::new();
     for (number, flow) in plan.flows.iter().enumerate() {
         let number = number as u16;
         let threads = match &flow.work {
-            Work::Bulk { congestion, paced } => {
+            Work::Bulk { congestion, paced, mss } => {
                 let pace = paced.then_some(sides.pace);
-                bulk::start(flow, congestion, pace, sides, &course)
+                bulk::start(flow, (congestion, *mss), pace, sides, &course)
             }
             Work::Ping { size, interval, icmp: false } => {
                 ping::udp(flow, *size, *interval, sides, &course)
@@ -214,7 +231,22 @@ pub fn run(
     end(&course);
     let late = watch.join().unwrap_or_default();
     let _ = keeper.join();
-    Ok(Recorded { flows: flows.into_iter().map(|join| join()).collect(), late })
+    let mut flows: Vec<Heard> = flows.into_iter().map(|join| join()).collect();
+    let Some(watched) = watched else { return Ok(Recorded { flows, late, unseen: 0 }) };
+    let mut passage = watched.join().unwrap_or_default();
+    for (flow, heard) in plan.flows.iter().zip(&mut flows) {
+        let (protocol, address, port) = (protocol(&flow.work), flow.internet, heard.port);
+        heard.passed = passage.take(passage::FarEnd { protocol, address, port });
+    }
+    Ok(Recorded { flows, late, unseen: passage.unseen })
+}
+
+fn protocol(work: &Work) -> u8 {
+    match work {
+        Work::Bulk { .. } => passage::TCP,
+        Work::Ping { icmp: true, .. } => passage::ICMP,
+        Work::Ping { .. } | Work::RequestResponse { .. } | Work::Datagrams { .. } => passage::UDP,
+    }
 }
 
 /// Sleeps for short times until the run's end; the greatest time by which a sleep was too long.

@@ -26,6 +26,7 @@ pub(super) fn udp(
     let near = echoed(flow, sides, course)?;
     let error = |error| failed(flow, "send UDP probes", error);
     let back = near.try_clone().map_err(error)?;
+    let port = near.peer_addr().map_err(error)?.port();
     let size = size.max(NUMBER);
     let mut request = vec![0; size];
     let send = move |number: u32| {
@@ -40,7 +41,7 @@ pub(super) fn udp(
         }
         _ => None,
     };
-    Ok(probe(flow, interval, course, send, receive))
+    Ok(probe((flow, port), interval, course, send, receive))
 }
 
 /// A socket at home to one on the Internet whose thread sends everything back.
@@ -73,6 +74,7 @@ pub(super) fn in_turn(
     course: &Course,
 ) -> Result<Join, TestbedError> {
     let socket = echoed(flow, sides, course)?;
+    let to = socket.peer_addr().map_err(|error| failed(flow, "send UDP probes", error))?;
     let (start, stop) = (flow.start, flow.stop.unwrap_or(course.duration));
     let (zero, course) = (course.zero, course.clone());
     let mut data = vec![0; size.max(1)];
@@ -101,7 +103,8 @@ pub(super) fn in_turn(
         }
         record
     });
-    Ok(Box::new(move || prober.join().unwrap_or_default().heard(zero)))
+    let heard = move || prober.join().unwrap_or_default().heard(zero);
+    Ok(Box::new(move || Heard { port: to.port(), ..heard() }))
 }
 
 /// Lengths of headers, and types of messages (RFC 792).
@@ -142,7 +145,7 @@ pub(super) fn icmp(
         let message = data[..count].get(IP_HEADER..)?;
         reply(message, number)
     };
-    Ok(probe(flow, interval, course, send, receive))
+    Ok(probe((flow, number), interval, course, send, receive))
 }
 
 /// Makes an echo request of `message`.
@@ -207,7 +210,7 @@ impl Record {
 
 /// Sends at every interval: first on the idle line, then from the flow's start to its end.
 fn probe(
-    flow: &Flow,
+    (flow, port): (&Flow, u16),
     interval: Duration,
     course: &Course,
     mut send: impl FnMut(u32) + Send + 'static,
@@ -251,7 +254,7 @@ fn probe(
     Box::new(move || {
         let (sent, first) = sender.join().unwrap_or_default();
         let came = receiver.join().unwrap_or_default();
-        Record { sent, came, first }.heard(zero)
+        Heard { port, ..Record { sent, came, first }.heard(zero) }
     })
 }
 
