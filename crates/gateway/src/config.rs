@@ -25,12 +25,12 @@ use toml::Spanned;
 use crate::autorate::{self, Autorate};
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::{Backend, Settings, DEFAULT_CONTROL_DIR};
 use crate::lanes::Lanes;
 use crate::links::check_name;
 use crate::nft::MarkBits;
 use crate::rules::shares::{self, Share, MOST_SHARES};
 use crate::rules::{self, Rule, Table, MOST_CGROUPS, MOST_RULES};
+use crate::settings::{Backend, Settings, DEFAULT_CONTROL_DIR};
 use crate::words::{settings_of, Said};
 
 /// Where the file lies unless told otherwise.

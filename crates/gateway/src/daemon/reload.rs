@@ -4,8 +4,8 @@ use simnel_core::qdisc::Config;
 
 use super::Daemon;
 use crate::direction::Direction;
-use crate::gateway::{Backend, Settings};
 use crate::notice::Notice;
+use crate::settings::{Backend, Settings};
 
 impl Daemon {
     /// Makes what runs be what `settings` say: interfaces come and go, disciplines change in place.

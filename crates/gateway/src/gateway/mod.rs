@@ -15,7 +15,6 @@ mod ruled;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,10 +25,10 @@ use simnel_core::sched::parallel::Timing;
 use simnel_core::wire::FlowKeys;
 use simnel_core::Span;
 
-use crate::autorate::{Autorate, Own};
+use crate::autorate::Own;
 use crate::classify;
 use crate::control_dir::Lock;
-use crate::datapath::{self, BoxedQdisc, Status, Tuning};
+use crate::datapath::{self, BoxedQdisc, Status};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows::{self, Part};
@@ -39,11 +38,12 @@ use crate::links;
 use crate::marks::{self, Choice};
 use crate::names::Names;
 use crate::nfqueue::{self, KernelCounters};
-use crate::nft::{Family, MarkBits, Queues, Table, Wanted};
+use crate::nft::{Family, Queues, Table, Wanted};
 use crate::passing;
 use crate::rules::cgroup::Found;
-use crate::rules::{Moment, Rule};
+use crate::rules::Moment;
 use crate::segments::SegmentSizes;
+use crate::settings::Settings;
 use crate::sys::{self, MlockAllFlags, Query};
 use crate::vitals::Board;
 use crate::words;
@@ -52,136 +52,12 @@ pub(crate) use ports::PortSockets;
 use ports::Ports;
 use recording::Recording;
 
-/// Where control sockets and locks lie unless told otherwise.
-pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
 /// Queue numbers that we use: out of the way of the small numbers that people choose by hand.
 pub(crate) const QUEUE_NUMBERS: std::ops::RangeInclusive<u16> = 0x51a0..=0x51ff;
 /// How long after the rules are gone packets may still be on their way to a queue.
 const STRAGGLERS: Duration = Duration::from_millis(3);
 /// How long `down` waits for the kernel's queue to become empty.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
-
-/// The holder and releaser of packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// A process of ours.
-    #[default]
-    Userspace,
-    /// The kernel ([`crate::kernel`]).
-    Kernel,
-    /// The best that is there ([`crate::kernel::choose`]).
-    Auto,
-}
-
-/// Settings of both directions for Linux's cake, where they are others.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plain {
-    /// Of what leaves.
-    pub upload: Option<Config>,
-    /// Of what arrives.
-    pub download: Option<Config>,
-}
-
-impl Plain {
-    /// The settings of one direction, to be set.
-    pub(crate) fn direction_mut(&mut self, direction: Direction) -> &mut Option<Config> {
-        match direction {
-            Direction::Upload => &mut self.upload,
-            Direction::Download => &mut self.download,
-        }
-    }
-}
-
-/// Settings of `up`.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The interface, usually the one that leads to the Internet.
-    pub interface: String,
-    /// The backend that does the work.
-    pub backend: Backend,
-    /// Discipline of what leaves; None lets it pass.
-    pub upload: Option<Config>,
-    /// Discipline of what arrives; None lets it pass.
-    pub download: Option<Config>,
-    /// Both without the guard of hosts that nobody asked for: Linux's cake has none. None is as
-    /// above.
-    pub plain: Plain,
-    /// Rates that follow the line; those of the directions are the ends of the ranges then.
-    pub autorate: Option<Autorate>,
-    /// The mark bits that are ours; None chooses such as no rule uses.
-    pub mark_bits: Option<MarkBits>,
-    /// Which traffic goes where.
-    pub rules: Vec<Rule>,
-    /// How the threads run.
-    pub tuning: Tuning,
-    /// Directory of the lock and the control socket.
-    pub control_dir: PathBuf,
-}
-
-impl Settings {
-    /// Settings for `interface` with neither direction set, and everything else as it usually is.
-    pub fn new(interface: impl Into<String>) -> Settings {
-        Settings {
-            interface: interface.into(),
-            backend: Backend::default(),
-            upload: None,
-            download: None,
-            plain: Plain::default(),
-            autorate: None,
-            mark_bits: None,
-            rules: Vec::new(),
-            tuning: Tuning::default(),
-            control_dir: PathBuf::from(DEFAULT_CONTROL_DIR),
-        }
-    }
-
-    /// The settings of one direction.
-    pub fn direction(&self, direction: Direction) -> Option<&Config> {
-        match direction {
-            Direction::Upload => self.upload.as_ref(),
-            Direction::Download => self.download.as_ref(),
-        }
-    }
-
-    /// The same, to be set.
-    pub fn direction_mut(&mut self, direction: Direction) -> &mut Option<Config> {
-        match direction {
-            Direction::Upload => &mut self.upload,
-            Direction::Download => &mut self.download,
-        }
-    }
-
-    /// The settings of one direction as Linux's cake gets them.
-    pub(crate) fn plain(&self, direction: Direction) -> Option<&Config> {
-        let plain = match direction {
-            Direction::Upload => &self.plain.upload,
-            Direction::Download => &self.plain.download,
-        };
-        self.direction(direction).map(|config| plain.as_ref().unwrap_or(config))
-    }
-
-    /// True if the kernel is to shape at rates that a process sets.
-    pub fn are_steered(&self) -> bool {
-        self.backend == Backend::Kernel && self.autorate.is_some()
-    }
-
-    /// The reason why the kernel cannot do all that is asked for, if so.
-    pub fn needs_daemon(&self) -> Option<Error> {
-        let asks_nobody = |autorate: &Autorate| !autorate.probes();
-        let because: fn(String) -> Error = if self.autorate.as_ref().is_some_and(asks_nobody) {
-            Error::NobodyTells
-        } else if !self.rules.is_empty() {
-            // The marks that rules make are the daemon's.
-            Error::RulesInKernel
-        } else if self.tuning.lanes.are_several() {
-            Error::LanesInKernel
-        } else {
-            return None;
-        };
-        Some(because(self.interface.clone()))
-    }
-}
 
 /// One direction as it runs.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use super::Settings;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::frames::{PacketSocket, CHUNKS_PER_FRAME};
 use crate::links::{self, Pair};
 use crate::nft::{self, MarkBits, Queueing};
 use crate::passage::{Own, Passage};
+use crate::settings::Settings;
 
 /// The warning of it.
 pub(super) const IN_OUR_MEMORY: &str = "this kernel lacks nft_queue, so frames of the bridge wait \

@@ -3,13 +3,14 @@
 use simnel_core::qdisc::Config;
 use simnel_core::Time;
 
-use super::{Gateway, Settings, QUEUE_NUMBERS};
+use super::{Gateway, QUEUE_NUMBERS};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::marks;
 use crate::names::{self, Known, Names};
 use crate::nft::{self, Family, Ruling};
 use crate::rules::{self, HostName, Moment, Plan, Rule, RuleEntry};
+use crate::settings::Settings;
 use crate::sys;
 
 /// No expression that knows control groups.

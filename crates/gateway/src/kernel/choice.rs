@@ -10,7 +10,7 @@
 use super::shaped::Maker;
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::{Backend, Settings};
+use crate::settings::{Backend, Settings};
 
 /// Why autorate is better off with a process.
 const AUTORATE: &str = "autorate sees more of the line where the packets pass a process";

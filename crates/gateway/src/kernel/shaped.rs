@@ -15,7 +15,7 @@ use super::redirect;
 use super::tracked;
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::Settings as Wanted;
+use crate::settings::Settings as Wanted;
 use crate::sys::{self, Query};
 
 /// Handle of the disciplines that are ours to find again.

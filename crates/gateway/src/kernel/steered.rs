@@ -18,7 +18,7 @@ use crate::autorate::{index, Line, Passed};
 use crate::control_dir::Lock;
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::{Plain, Settings};
+use crate::settings::{Plain, Settings};
 use crate::sys::{self, Query};
 use crate::words;
 
