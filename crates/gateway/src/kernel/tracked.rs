@@ -27,6 +27,11 @@ const ACCOUNTING: &str = "/proc/sys/net/netfilter/nf_conntrack_acct";
 /// Bytes of Ethernet's header, which connection tracking does not count.
 const ETHERNET: u64 = 14;
 
+const NOT_TRACKED: &str = "no flows are told: no connections are tracked here, as they are where \
+                           addresses are translated or a firewall looks at their state";
+const NOT_COUNTED: &str = "some connections are not counted: `sysctl -w \
+                           net.netfilter.nf_conntrack_acct=1`, for those that begin after it";
+
 /// Lets connection tracking count packets and bytes of the connections that begin from now on.
 /// Where it is not there, nothing is to be counted.
 pub(super) fn count() {
@@ -233,11 +238,11 @@ impl Tracked {
         here.sort_by_key(|(moved, ..)| std::cmp::Reverse(*moved));
         here.truncate(MOST_FLOWS);
         let uncounted = here.iter().any(|(.., connection)| connection.counts.is_none());
-        let untold = uncounted.then(|| {
-            "some connections are not counted: `sysctl -w net.netfilter.nf_conntrack_acct=1`, for \
-             those that begin after it"
-                .to_owned()
-        });
+        let untold = match (all.is_empty(), uncounted) {
+            (true, _) => Some(NOT_TRACKED.to_owned()),
+            (_, true) => Some(NOT_COUNTED.to_owned()),
+            _ => None,
+        };
         let flows = here
             .into_iter()
             .flat_map(|(_, began_here, connection)| connection.entries(interface, began_here));

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use simnel_core::qdisc;
+use simnel_gateway::control::Request;
 use simnel_gateway::kernel::{self, Shaped};
 use simnel_gateway::view::{Names, Viewer};
 use simnel_gateway::{Direction, Settings};
@@ -85,8 +86,9 @@ pub fn a_daemon_answers_for_what_the_kernel_shapes() {
     let mut client = world.client("wan0");
     client.change(Direction::Upload, "cake bandwidth 5mbit").unwrap();
     settings_become(&world, "cake bandwidth 5mbit");
-    let (lines, flows) = client.flows().unwrap();
-    assert_eq!((lines.len(), flows.len()), (0, 0));
+    let told = client.ask(&Request::Flows {}).unwrap();
+    assert_eq!((told.lines, told.flows), (Some(Vec::new()), Some(Vec::new())));
+    assert!(told.untold.is_some_and(|why| why.contains("no connections are tracked")));
     client.try_out(Direction::Upload, "cake bandwidth 3mbit", SECOND * 5).unwrap();
     settings_become(&world, "cake bandwidth 3mbit");
     assert_eq!(client.trials().unwrap().len(), 1);
