@@ -6,8 +6,9 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
-# In CI everything is built once: what makes a second build quicker makes the first one slower.
-[ -n "${CI:-}" ] && export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=0
+# In CI everything is built once: what makes a second build quicker makes the first one slower. Nobody
+# looks into its programs with a debugger, and a panic tells its line without tables.
+[ -n "${CI:-}" ] && export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 
 logs=$(mktemp -d)
 lanes=()
