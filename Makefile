@@ -28,7 +28,7 @@ install: ## install what `make build` built, as root: PREFIX=/usr/local DESTDIR=
 uninstall: ## remove what `make install` installed; the configuration stays
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install.sh --uninstall
 
-deb: build ## make the Debian package, with cargo-deb (installed in target/tools where it is missing)
+deb: build ## make the Debian package, with cargo-deb (built into ~/.cache/simnel where it is missing)
 	@dist/debian/build
 
 test-deb: ## install, upgrade and remove the package in a clean Debian, as root; needs mmdebstrap

@@ -46,18 +46,30 @@ packages() {
     exec 9>&-
 }
 
+# The program $bindgen, built once for a user as long as its sources are the same: it is made of 43 crates.
+bindgen() {
+    local sources
+    sources=$(cd site/bindgen && { cat Cargo.toml Cargo.lock src/main.rs; uname -m; } | sha256sum)
+    bindgen=${XDG_CACHE_HOME:-$HOME/.cache}/simnel/bindgen-${sources:0:12}
+    [ ! -x "$bindgen" ] || return 0
+    cargo fetch --quiet --locked --manifest-path site/bindgen/Cargo.toml ||
+        lacks 'the crates of site/bindgen cannot be fetched'
+    CARGO_TARGET_DIR=$built/bindgen \
+        cargo build --quiet --locked --manifest-path site/bindgen/Cargo.toml
+    mkdir -p "${bindgen%/*}"
+    cp "$built/bindgen/debug/bindgen" "$bindgen.$$"
+    mv "$bindgen.$$" "$bindgen"
+}
+
 build() {
     # Packages first: what they lack shows before anything is compiled.
     packages
     [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ] ||
         lacks 'rustup target add wasm32-unknown-unknown'
     mkdir -p "$wasm"
-    cargo fetch --quiet --locked --manifest-path site/bindgen/Cargo.toml ||
-        lacks 'the crates of site/bindgen cannot be fetched'
+    bindgen
     cargo build --quiet --locked --profile site --target wasm32-unknown-unknown --package simnel-wasm
-    CARGO_TARGET_DIR=$built/bindgen \
-        cargo build --quiet --locked --manifest-path site/bindgen/Cargo.toml
-    "$built/bindgen/debug/bindgen" "$built/wasm32-unknown-unknown/site/simnel_wasm.wasm" "$wasm" lab
+    "$bindgen" "$built/wasm32-unknown-unknown/site/simnel_wasm.wasm" "$wasm" lab
     (cd site && node_modules/.bin/tsc --noEmit && node build.mjs "$target/site" "$wasm" "$reports")
     local part bytes most=$((1536 * 1024))
     # What the pages of commands are made with is committed, since cargo has no npm.
