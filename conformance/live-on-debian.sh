@@ -7,7 +7,8 @@
 # SUITE is bookworm (Linux 6.1) unless given, or trixie (6.12), trixie-backports (the newest), sid.
 # DIRECTORY keeps kernel and programs of the guest. Without CASE all run that do not measure. The guest
 # counts instructions for time, one a nanosecond, and sees nothing of a busy machine; all cases take some ten
-# minutes of processor. What a case could not do says so; at the end stands how many passed. As root; needs
+# minutes of processor. With GW_BACKEND=kernel in the environment the guest's own cake does the work, in the cases
+# that this is for. What a case could not do says so; at the end stands how many passed. As root; needs
 # mmdebstrap, qemu-system-x86 or qemu-system-arm, cpio, and the target of Rust (`rustup target add
 # aarch64-unknown-linux-musl`). The exit status is 1 if a case failed.
 set -euo pipefail
@@ -54,7 +55,7 @@ cat > "$work/script" <<SCRIPT
 mkdir -p /run/tmp /run/netns
 mount -t tmpfs tmpfs /run/tmp
 mount -t cgroup2 none /sys/fs/cgroup
-export TMPDIR=/run/tmp RUST_BACKTRACE=0
+export TMPDIR=/run/tmp RUST_BACKTRACE=0 ${GW_BACKEND:+GW_BACKEND=$GW_BACKEND}
 cases="$*"
 [ -n "\$cases" ] || cases=\$(./netns --list | sed -n 's/: test\$//p' | grep -v '^rates_are_reached')
 for case in \$cases; do
@@ -64,7 +65,7 @@ done
 SCRIPT
 modules='veth dummy ifb tun bridge br_netfilter 8021q nf_tables nf_conntrack nf_conntrack_netlink nfnetlink_queue
     nfnetlink_log nft_queue nft_ct nft_masq nft_nat nft_log nft_chain_nat nft_socket nft_numgen nft_hash nft_limit
-    nft_reject_inet nft_meta_bridge nft_compat nft_xfrm xt_NFQUEUE xfrm_user esp4 esp6 sch_tbf sch_htb sch_ingress
+    nft_reject_inet nft_meta_bridge nft_compat nft_xfrm xt_NFQUEUE xfrm_user esp4 esp6 sch_cake sch_tbf sch_htb sch_ingress
     cls_matchall act_mirred nf_flow_table nf_flow_table_inet nft_flow_offload'
 ARCH=$arch ICOUNT=1 SECONDS_AT_MOST=7200 TREE=$guest/tree MODULES=$modules LOG=$guest/log \
     kernel/guest/qemu "$guest"/boot/vmlinuz-* "$work/script" "$work/netns" | tee "$guest/output"
