@@ -37,7 +37,7 @@ const SETS: usize = MOST_FLOWS / WAYS;
 /// Parts in which the table is copied: 512 flows take some 20 µs of the data path's time.
 pub(crate) const PARTS: usize = 8;
 /// A flow that was silent so long, with nothing queued, is no longer told of.
-const FORGOTTEN: Span = Span::from_secs(60);
+pub(crate) const FORGOTTEN: Span = Span::from_secs(60);
 
 /// Counters and state of a flow.
 #[derive(Clone, Copy, Debug)]

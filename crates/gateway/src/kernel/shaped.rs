@@ -84,7 +84,7 @@ pub fn up(wanted: &Wanted) -> Result<Maker, Error> {
         return Err(Error::InKernel(interface.to_owned()));
     }
     remove_orphans_of(&kernel)?;
-    tracked::count();
+    tracked::begin_counting();
     let mut result = up_with(&kernel, wanted, index, Maker::Module);
     if let Err(Error::NoModule) = &result {
         take_down(&kernel, interface, index)?;

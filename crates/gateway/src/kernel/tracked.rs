@@ -10,18 +10,16 @@ use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use simnel_core::{Span, Time};
+use simnel_core::Time;
 
 use crate::addresses;
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::flows::{FlowEntry, MOST_FLOWS};
+use crate::flows::{FlowEntry, FORGOTTEN, MOST_FLOWS};
 use crate::netlink::{Attributes, Message, Socket, Writer};
 use crate::routes;
 use crate::sys::{self, Query};
 
-/// A connection that was silent so long is no longer told of: its entry may stand for days.
-const FORGOTTEN: Span = Span::from_secs(60);
 /// Switch of the counters.
 const ACCOUNTING: &str = "/proc/sys/net/netfilter/nf_conntrack_acct";
 /// Bytes of Ethernet's header, which connection tracking does not count.
@@ -34,18 +32,17 @@ const NOT_COUNTED: &str = "some connections are not counted: `sysctl -w \
 
 /// Lets connection tracking count packets and bytes of the connections that begin from now on.
 /// Where it is not there, nothing is to be counted.
-pub(super) fn count() {
+pub(super) fn begin_counting() {
     let _ = std::fs::write(ACCOUNTING, "1");
 }
 
-/// One end's view of a connection.
+/// One way of a connection; the port of its receiver is the sender's of the other way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tuple {
     source: IpAddr,
     destination: IpAddr,
     protocol: u8,
     sport: u16,
-    dport: u16,
 }
 
 /// Packets and bytes of one way, from the IP header on.
@@ -68,14 +65,15 @@ struct Connection {
 }
 
 impl Connection {
+    /// The attributes `CTA_*`.
     fn of(message: &Message<'_>) -> Option<Connection> {
         let (mut id, mut original, mut reply, mut counts) = (0, None, None, [None; 2]);
         for (kind, data) in message.attributes() {
             match kind {
                 1 => original = tuple(data),
                 2 => reply = tuple(data),
-                9 => counts[0] = count_of(data),
-                10 => counts[1] = count_of(data),
+                9 => counts[0] = Some(count(data)),
+                10 => counts[1] = Some(count(data)),
                 12 => id = u32::from_be_bytes(*data.first_chunk()?),
                 _ => {}
             }
@@ -119,8 +117,9 @@ impl Connection {
     }
 }
 
+/// The attributes `CTA_TUPLE_*`, with `CTA_IP_*` and `CTA_PROTO_*`.
 fn tuple(data: &[u8]) -> Option<Tuple> {
-    let (mut ends, mut protocol, mut ports) = ([None; 2], None, [0; 2]);
+    let (mut ends, mut protocol, mut sport) = ([None; 2], None, 0);
     let port = |data: &[u8]| data.first_chunk().map_or(0, |port| u16::from_be_bytes(*port));
     for (kind, data) in Attributes(data) {
         match kind {
@@ -137,8 +136,7 @@ fn tuple(data: &[u8]) -> Option<Tuple> {
                 for (kind, data) in Attributes(data) {
                     match kind {
                         1 => protocol = data.first().copied(),
-                        2 => ports[0] = port(data),
-                        3 => ports[1] = port(data),
+                        2 => sport = port(data),
                         _ => {}
                     }
                 }
@@ -146,9 +144,8 @@ fn tuple(data: &[u8]) -> Option<Tuple> {
             _ => {}
         }
     }
-    let ([source, destination], [sport, dport]) = (ends, ports);
-    let (source, destination, protocol) = (source?, destination?, protocol?);
-    Some(Tuple { source, destination, protocol, sport, dport })
+    let [source, destination] = ends;
+    Some(Tuple { source: source?, destination: destination?, protocol: protocol?, sport })
 }
 
 fn address(data: &[u8]) -> Option<IpAddr> {
@@ -159,7 +156,8 @@ fn address(data: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn count_of(data: &[u8]) -> Option<Count> {
+/// The attributes `CTA_COUNTERS_*`.
+fn count(data: &[u8]) -> Count {
     let number = |data: &[u8]| data.first_chunk().map_or(0, |all| u64::from_be_bytes(*all));
     let mut count = Count::default();
     for (kind, data) in Attributes(data) {
@@ -169,7 +167,7 @@ fn count_of(data: &[u8]) -> Option<Count> {
             _ => {}
         }
     }
-    Some(count)
+    count
 }
 
 /// A connection from look to look.
@@ -230,6 +228,7 @@ impl Tracked {
         for connection in &all {
             let known = self.see(connection, now, |one| places.began_here(one));
             let Some(began_here) = known.began_here else { continue };
+            // Entries of silent connections stand for days.
             if now.since(known.moved) <= FORGOTTEN {
                 here.push((known.moved, began_here, connection));
             }
