@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::{failed, Course, Heard, Join, PaceSender, Sides, STOP_CHECK};
+use super::{failed, Course, Heard, Join, PaceSender, Sides, AFTER, STOP_CHECK};
 use crate::experiments::paper::arms::plan::Flow;
 use simnel_testbed::TestbedError;
 
 /// Bytes handed to the kernel in one call: little, so that senders take turns.
 const WRITE_BYTES: usize = 16 * 1024;
 const READ_BYTES: usize = 64 * 1024;
-/// How long a connection may take to be made; lines with seconds of queue exist.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Options of both ends' sockets before there is a connection.
 struct Manner {
@@ -79,8 +77,12 @@ pub(super) fn start(
     });
     let client = thread::spawn(move || {
         here.course.wait(span.0);
-        match near.connect_timeout(&to.into(), CONNECT_TIMEOUT) {
-            Err(_) if here.course.over() => Ok(here.nothing()),
+        // Where each SYN is lost there is no connection, on a line as in the simulator.
+        let left = here.course.duration.saturating_sub(here.course.now()) + AFTER;
+        match near.connect_timeout(&to.into(), left) {
+            Err(error) if here.course.over() || error.kind() == ErrorKind::TimedOut => {
+                Ok(here.nothing())
+            }
             Err(error) => Err(error),
             Ok(()) => here.transfer(near.into()),
         }
