@@ -57,10 +57,14 @@ export function table(table: HTMLTableElement, names: string[], runs: Summary[][
         for (const each of runs) {
             const of = spread(each.map(figure.of).filter((value): value is number => value !== null));
             const td = row.insertCell();
-            td.textContent = of ? told(of.median, figure.unit) : "–";
-            if (of && of.low !== of.high) {
-                td.append(element("small", {}, ` ${told(of.low, figure.unit)} to ${told(of.high, figure.unit)}`));
+            if (!of) {
+                td.textContent = "–";
+                continue;
             }
+            const [median, low, high] = [of.median, of.low, of.high].map((value) => told(value, figure.unit));
+            td.textContent = median!;
+            // Runs that read alike are said once.
+            if (low !== median || high !== median) td.append(element("small", {}, ` ${low} to ${high}`));
         }
     }
 }

@@ -183,8 +183,11 @@ export class Charts {
     /** What is in sight of `runs` of each discipline, in the order of `names`. */
     draw(names: string[], runs: Shown[][]): void {
         const keys = new Map<string, Curve>();
-        for (const curve of runs.find((each) => each.length > 0)?.[0]?.curves ?? []) {
-            keys.set(`${curve.kind} ${curve.name}`, curve);
+        // Where nothing of a kind arrived under one discipline, it may under another.
+        const most = runs.map((each) => each[0]?.curves ?? []).sort((a, b) => b.length - a.length);
+        for (const curve of most.flat()) {
+            const key = `${curve.kind} ${curve.name}`;
+            if (!keys.has(key)) keys.set(key, curve);
         }
         for (const [key, chart] of this.charts) {
             if (!keys.has(key)) {

@@ -135,14 +135,24 @@ export function strips(about: Explained, levels: Record<string, number>, record:
     return svg;
 }
 
-function drops(svg: SVGSVGElement, { loads }: Explained, { events }: Shown, top: number, x: (ms: number) => number): void {
-    const counts = loads.map((_, n) => events.filter(([, load]) => load === n).length);
+function drops(svg: SVGSVGElement, { loads }: Explained, record: Shown, top: number, x: (ms: number) => number): void {
+    const { events, looks, interval_ms } = record;
+    /** Drops and marks of a load up to the end of look `at`. */
+    const count = (at: number, n: number) => {
+        const seen = looks[at]?.loads[n];
+        return seen ? seen.dropped + seen.marked : 0;
+    };
+    // The record tells of its first thousands one by one; then a look in which there were some has a stroke.
+    const known = Math.ceil((events.at(-1)?.[0] ?? 0) / interval_ms);
     svg.append(element("text", { x: 0, y: top - 6, class: "title" }, "Drops and marks, one stroke each"));
     loads.forEach((_, n) => {
         const y = top + n * ROW;
         const strokes = events.filter(([, load]) => load === n).map(([ms, , why]) =>
             why === "mark" ? `M${x(ms).toFixed(1)} ${y + 5}v4` : `M${x(ms).toFixed(1)} ${y + 1}v11`);
-        svg.append(element("text", { x: LEFT - 6, y: y + 11, "text-anchor": "end" }, String(counts[n])));
+        for (let at = known; at < looks.length; at++) {
+            if (count(at, n) > count(at - 1, n)) strokes.push(`M${x((at + 1) * interval_ms).toFixed(1)} ${y + 1}v11`);
+        }
+        svg.append(element("text", { x: LEFT - 6, y: y + 11, "text-anchor": "end" }, String(count(looks.length - 1, n))));
         svg.append(element("path", { d: strokes.join(""), class: `line ${colour(n)}` }));
     });
 }

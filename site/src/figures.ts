@@ -58,6 +58,14 @@ export function delayOf(group: Group | undefined, which: "p50" | "p99"): number 
     return delaysOf(group)?.added_ms?.[which] ?? null;
 }
 
+/** The share of datagrams that are lost; null of other traffic. Of pings some are on their way at the
+ * end: lost is said only where nothing arrived. */
+export function lossOf(group: Group | undefined): number | null {
+    const application = group?.application;
+    if (application?.kind === "ping") return Number(application.received === 0 && application.sent > 0);
+    return application?.kind === "datagrams" ? application.loss : null;
+}
+
 /** The figures that a scenario's runs have. */
 export function figures(summary: Summary): Figure[] {
     const rows: Figure[] = [];
@@ -75,8 +83,11 @@ export function figures(summary: Summary): Figure[] {
             add("added delay, 99 of 100", "ms", "less", (group) => delayOf(group, "p99"));
         }
         if (kind === "datagrams") {
-            add("lost", "%", "less", ({ application: a }) => (a?.kind === "datagrams" ? a.loss * 100 : null));
-            add("quality", "MOS", "more", ({ application: a }) => (a?.kind === "datagrams" ? a.mos : null));
+            add("lost", "%", "less", (group) => (lossOf(group) ?? 0) * 100);
+            // Only a call has one.
+            if (group.application?.kind === "datagrams" && group.application.mos !== null) {
+                add("quality", "MOS", "more", ({ application: a }) => (a?.kind === "datagrams" ? a.mos : null));
+            }
         } else if (kind === "web") {
             add("a page loads in", "ms", "less", ({ application: a }) => (a?.kind === "web" ? (a.load_ms?.p50 ?? null) : null));
             add("pages loaded", "", "more", ({ application: a }) => (a?.kind === "web" ? a.pages : null));

@@ -1,5 +1,5 @@
 // The verdict in words: what a discipline does to the traffic of people, beside another one.
-import { delayOf, delaysOf, middle, told, type Figure } from "./figures";
+import { delayOf, delaysOf, lossOf, middle, told, type Figure } from "./figures";
 import type { Group, Summary } from "./messages";
 
 function capital(name: string): string {
@@ -40,13 +40,41 @@ function promptOf(name: string): Word {
 /** Added delay at the 99th percentile that a person does not notice in a talk or a game: a small
  * part of the 150 ms from mouth to ear of ITU-T G.114. */
 const UNNOTICED_MS = 50;
+/** The share of lost packets that a talk bears: ITU-T G.1010, table I.1. */
+const BORNE = 0.03;
 /** Smaller changes are not worth a word. */
 const WORTH = 1.15;
 
-/** Traffic that waits for answers: its words, and the delay that it feels. */
+/** Traffic that waits for answers: its words, the delay that it feels, and the share that is lost. */
 interface Prompt {
     word: Word;
     worst: (summary: Summary) => number | null;
+    lost: (summary: Summary) => number | null;
+}
+
+/** What such traffic feels, over a discipline's runs. Without any packet that arrives the delay has no end. */
+interface Felt {
+    delay: number;
+    lost: number;
+    isGood: boolean;
+}
+
+/** Null if nothing was sent. */
+function felt(runs: Summary[], { worst, lost }: Prompt): Felt | null {
+    const [delay, share] = [middle(runs, worst), middle(runs, lost) ?? 0];
+    if (delay === null && share < 1) return null;
+    return { delay: delay ?? Infinity, lost: share, isGood: delay !== null && delay <= UNNOTICED_MS && share <= BORNE };
+}
+
+/** A delay, and the loss if that counts. */
+function inFigures({ delay, lost }: Felt, isLossTold: boolean): string {
+    if (delay === Infinity) return "nothing arrives";
+    return told(delay, "ms") + (isLossTold ? ` and ${told(100 * lost, "%")} lost` : "");
+}
+
+/** True if the delay alone would say something else. */
+function isLossy({ delay, lost }: Felt): boolean {
+    return delay <= UNNOTICED_MS && lost > BORNE;
 }
 
 /** The kinds of such traffic. Of both ways of a call, or of a game, the worse one counts. */
@@ -65,19 +93,23 @@ function prompts(first: Summary): Prompt[] {
             const there = values.filter((value): value is number => value !== null);
             return there.length > 0 ? Math.max(...there) : null;
         };
-        return { word, worst };
+        const lost = (summary: Summary): number | null => {
+            const values = indices.map((n) => lossOf(summary.groups[n]));
+            const there = values.filter((value): value is number => value !== null);
+            return there.length > 0 ? Math.max(...there) : null;
+        };
+        return { word, worst, lost };
     });
 }
 
 /** What runs of one discipline show, without another beside them. */
 export function alone(runs: Summary[]): Sentence[] {
     const first = runs[0];
-    return (first ? prompts(first) : []).flatMap(({ word, worst }): Sentence[] => {
-        const delay = middle(runs, worst);
-        if (delay === null) return [];
-        const isGood = delay <= UNNOTICED_MS;
-        const text = (isGood ? word.fine : word.same).replace(" with both", "");
-        return [{ tone: isGood ? "good" : "bad", text: `${text}: ${told(delay, "ms")}` }];
+    return (first ? prompts(first) : []).flatMap((prompt): Sentence[] => {
+        const is = felt(runs, prompt);
+        if (!is) return [];
+        const text = (is.isGood ? prompt.word.fine : prompt.word.same).replace(" with both", "");
+        return [{ tone: is.isGood ? "good" : "bad", text: `${text}: ${inFigures(is, is.lost > BORNE)}` }];
     });
 }
 
@@ -87,16 +119,22 @@ export function verdict(base: Summary[], other: Summary[]): Sentence[] {
     if (!first || other.length === 0) return [];
     const sentences: Sentence[] = [];
     const arrow = (a: number, b: number, unit: string) => `${told(a, unit)} → ${told(b, unit)}`;
-    for (const { word, worst } of prompts(first)) {
-        const [a, b] = [middle(base, worst), middle(other, worst)];
-        if (a === null || b === null) continue;
-        const figures = arrow(a, b, "ms");
-        if (b <= UNNOTICED_MS) {
-            const wasGood = a <= UNNOTICED_MS;
-            sentences.push({ tone: wasGood ? "same" : "good", text: `${wasGood ? word.fine : word.good}: ${figures}` });
-        } else if (b * WORTH < a) {
+    for (const prompt of prompts(first)) {
+        const { word } = prompt;
+        const [a, b] = [felt(base, prompt), felt(other, prompt)];
+        if (!a || !b) continue;
+        const isLossTold = isLossy(a) || b.lost > BORNE;
+        const figures = `${inFigures(a, isLossTold)} → ${inFigures(b, isLossTold)}`;
+        // Neither counts while nobody notices it.
+        const change = (before: number, after: number, unnoticed: number) =>
+            Math.max(before, after) <= unnoticed ? 0 : Math.sign(Number(after > before * WORTH) - Number(after * WORTH < before));
+        const changes = [change(a.delay, b.delay, UNNOTICED_MS), change(a.lost, b.lost, BORNE)];
+        const [isBetter, isWorse] = [changes.includes(-1), changes.includes(1)];
+        if (b.isGood) {
+            sentences.push({ tone: a.isGood ? "same" : "good", text: `${a.isGood ? word.fine : word.good}: ${figures}` });
+        } else if (isBetter && !isWorse) {
             sentences.push({ tone: "good", text: `${word.better}: ${figures}` });
-        } else if (b > a * WORTH) {
+        } else if (isWorse && !isBetter) {
             sentences.push({ tone: "bad", text: `${word.worse}: ${figures}` });
         } else {
             sentences.push({ tone: "same", text: `${word.same}: ${figures}` });

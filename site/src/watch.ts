@@ -13,7 +13,7 @@ const STRIP = 84;
 /** Between strips: the title. */
 const TITLE = 20;
 const AXIS = 20;
-/** Least and greatest delay that are drawn, in milliseconds: the axis is logarithmic. */
+/** The least delay that is drawn, and the least end of the axis, in milliseconds; it is logarithmic. */
 const DELAYS = [0.1, 10_000] as const;
 const COLORS = 6;
 
@@ -173,7 +173,10 @@ export class Watch {
     }
 
     private key(event: KeyboardEvent): void {
-        const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -50, PageUp: 50 }[event.key];
+        const all = this.scene?.frames ?? 0;
+        const step = {
+            ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -50, PageUp: 50, Home: -all, End: all,
+        }[event.key];
         if (event.key === " ") this.toggle();
         else if (step !== undefined) {
             this.stop();
@@ -522,11 +525,14 @@ function drawStrips(context: CanvasRenderingContext2D, scene: Scene, top: number
     }
     y += STRIP;
 
-    const [least, most] = DELAYS.map(Math.log10) as [number, number];
-    const share = (ms: number) => (Math.log10(Math.max(ms, DELAYS[0])) - least) / (most - least);
     const delays = shown.curves.filter(({ kind, name }) => kind === "delay" && concerns(shown, name, way));
+    let longestMs: number = DELAYS[1];
+    for (const { points } of delays) for (const ms of points) longestMs = Math.max(longestMs, ms || 0);
+    const [least, most] = [Math.log10(DELAYS[0]), Math.ceil(Math.log10(longestMs))];
+    const share = (ms: number) => (Math.log10(Math.max(ms, DELAYS[0])) - least) / (most - least);
     const titles = delays.map((curve) => curve.name).join(", ") || "no call, game or probe";
-    strip(`Added delay: ${titles}`, [1, 10, 100, 1000].map((ms) => [share(ms), told(ms, "ms")]));
+    const decades = Array.from({ length: most - 1 }, (_, n) => 10 ** n);
+    strip(`Added delay: ${titles}`, decades.map((ms) => [share(ms), told(ms, "ms")]));
     for (const { name, points } of delays) {
         stroke(head.rows.findIndex((row) => fullName(row) === name));
         curve(points.length, (n) => (n + 0.5) * shown.interval, (n) => (Number.isNaN(points[n]!) ? null : share(points[n]!)));

@@ -33,6 +33,15 @@ export async function disciplines(browser, address, simnel, out) {
             all.map((row) => Array.from(row.cells, (cell) => cell.textContent).join(" ").replace(/\s+/g, " ")));
         assert.deepEqual(listed, words(simnel, name), `${id}: the words are not the program's`);
     }
+    // More drops than the record tells of one by one: they are counted, and drawn to the end.
+    await page.goto(`${address}disciplines.html#cobalt&load0=30&load1=30`);
+    await drawn(page, "cobalt");
+    await page.locator("#at").press("End");
+    const dropped = (await page.locator("#told").textContent()).match(/\d+(?= dropped so far)/g);
+    const rows = page.locator("#strips svg").filter({ hasText: "Drops and marks" });
+    for (const count of dropped) assert.equal(await rows.getByText(count, { exact: true }).count(), 1, `${count} drops`);
+    const strokes = await rows.locator("path").evaluateAll((all) => all.map((path) => path.getBBox()).slice(-2).map(({ x, width }) => x + width));
+    assert.ok(dropped.length === 2 && strokes[1] > 0.95 * (await rows.evaluate((svg) => svg.viewBox.baseVal.width)), `${strokes}`);
     await page.goto(`${address}disciplines.html#codel&target=20.2`);
     await drawn(page, "codel");
     assert.equal(await page.locator("#set-target").inputValue(), "20", "the address holds the settings");

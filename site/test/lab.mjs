@@ -11,6 +11,7 @@ import { disciplines } from "./disciplines.mjs";
 import { papers } from "./papers.mjs";
 import { reports } from "./reports.mjs";
 import { slips } from "./slips.mjs";
+import { telling } from "./telling.mjs";
 
 const [address, simnel, out] = process.argv.slice(2);
 const root = new URL("../..", import.meta.url).pathname;
@@ -35,9 +36,12 @@ async function sameFigures(page) {
     }
 }
 
+/** Words that no line of a phone holds. */
+const LONG = "&qdisc=pfifo+limit+1000&qdisc=cake+bandwidth+%7Brate%7D+diffserv4+rtt+20ms+ack-filter+overhead+34";
+
 async function accessible(browser) {
     for (const { width, scheme } of LOOKS) {
-        const page = await open(browser, address, { width, scheme, hash: "#calls=1&games=1&films=1&browsing=1&runs=2", runs: 2 });
+        const page = await open(browser, address, { width, scheme, hash: `#calls=1&games=1&films=1&browsing=1&runs=2${LONG}`, runs: 2 });
         await page.locator("details").evaluateAll((all) => all.forEach((each) => (each.open = true)));
         await judge(page, `at ${width} px, ${scheme}`);
         await page.screenshot({ path: join(out, `${width}-${scheme}.png`), fullPage: true });
@@ -94,6 +98,10 @@ async function watching(browser) {
     await page.locator("#watch-at").press("End");
     await says(page, "#watch-told", /at 10\.00 s: .* wait/);
     assert.equal(await page.locator("#watch-at").getAttribute("max"), String(await at()));
+    await page.locator("#watch-picture").press("Home");
+    assert.equal(await at(), 0);
+    await page.locator("#watch-picture").press("End");
+    await says(page, "#watch-told", /at 10\.00 s/);
     await page.locator("#watch-qdisc").selectOption("0");
     await says(page, "#watch-told", /at 10\.00 s: .*upload: \d+[^(]*$/);
     await page.locator("#watch-speed").selectOption("0.1");
@@ -181,6 +189,7 @@ await withBrowser(async (browser) => {
     await sameFigures(page);
     await page.context().close();
     await slips(browser, address);
+    await telling(browser, address);
     await linked();
     await sharing(browser);
     await watching(browser);

@@ -11,6 +11,8 @@ async function fields(browser, address) {
     // The first one's repetitions do not hide it.
     await says(page, "#status", /8 runs/);
     await says(page, "#remark", /cannot be simulated/);
+    await page.locator("#qdisc-1").fill("noqueue");
+    await says(page, "#qdisc-1-wrong", /without a queue there is nothing to manage$/);
     await page.locator("#qdisc-1").fill("cake bandwidth");
     await says(page, "#qdisc-1-wrong", /must be followed by a RATE such as 20mbit$/);
     await page.locator("#qdisc-1").fill("cake bandwidth {rate}");

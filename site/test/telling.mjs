@@ -1,0 +1,27 @@
+// What the page says of a run is true of it: who loses packets does not hear clearly, what one
+// discipline lets nobody see another shows, and figures that read alike are said once.
+import assert from "node:assert/strict";
+import { open, says } from "./browser.mjs";
+
+const CAKE = "qdisc=cake+bandwidth+%7Brate%7D";
+
+export async function telling(browser, address) {
+    // A short queue adds no delay, and loses a third of a call.
+    const short = await open(browser, address, { hash: `#uploads=20&runs=1&buffer=10&qdisc=pfifo+limit+%7Bbuffer%7D&${CAKE}` });
+    const verdict = await short.locator("#verdict").innerText();
+    assert.match(verdict, /Calls get better, and still suffer: \d+ ms and \d\d % lost → \d+ ms and [\d.]+ % lost/);
+    assert.doesNotMatch(verdict, /Calls (are|stay) clear/);
+    await short.locator("[aria-label='remove discipline 2']").click();
+    await says(short, "#verdict", /Calls suffer: \d+ ms and \d\d % lost/);
+    await short.context().close();
+    const none = await open(browser, address, { hash: `#runs=2&games=1&qdisc=pfifo+limit+0&${CAKE}`, runs: 2 });
+    await says(none, "#verdict", /Calls stay clear: nothing arrives → [\d.]+ ms/);
+    await says(none, "#charts", /Added delay: call up.*pfifo limit 0: median none/);
+    await none.locator("#all summary").click();
+    await says(none, "#figures", /game up: lost/);
+    const cells = await none.locator("#figures tbody td").allTextContents();
+    assert.deepEqual(cells.filter((cell) => /^(.+) \1 to \1$/.test(cell)), [], "runs that read alike are said once");
+    assert.equal(await none.locator("#figures th", { hasText: "game up: quality" }).count(), 0, "a game has none");
+    await none.context().close();
+    console.log("loss counts as delay does, and each discipline has its curves");
+}
