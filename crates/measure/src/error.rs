@@ -73,6 +73,12 @@ pub enum Error {
         /// How long it was tried.
         seconds: u64,
     },
+    /// Flows that the peer did not carry to their end: their rates would be too low.
+    #[error(
+        "{0} ended the load before its time: what a session may last and carry there is bounded \
+         (120 s and 16 GiB, enough for 1 Gbit/s); `--seconds` or `--load` ask for less"
+    )]
+    Ended(SocketAddr),
     /// No echo on the idle line.
     #[error("no echo came back from {0}: UDP, ICMP and TCP were tried")]
     Silent(SocketAddr),

@@ -169,15 +169,20 @@ impl Flow {
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(clone()?);
             let _ = connection.set_read_timeout(Some(Duration::from_millis(200)));
             let _ = connection.set_write_timeout(Some(Duration::from_millis(200)));
+            // Whatever ends a flow before we do takes from its rate.
+            let whole = |points| match common.stopped() {
+                true => Ok(points),
+                false => Err(Error::Ended(address)),
+            };
             if way == Way::Down {
-                return Ok(receive(connection, &common));
+                return whole(receive(connection, &common));
             }
             let writer = clone()?;
             let send = common.clone();
             let sender = thread::spawn(move || drop(send_blocks(writer, &send, &next)));
-            let points = counts(connection, &common);
+            let points = whole(counts(connection, &common));
             let _ = sender.join();
-            Ok(points)
+            points
         });
         Flow { way, token, stream, thread }
     }
@@ -317,16 +322,20 @@ impl Load for Session {
         common.stop.store(true, Ordering::Relaxed);
         flows.iter().for_each(Flow::close);
         let (mut down, mut up) = (Meter::default(), Meter::default());
-        let mut failure = None;
+        let (mut failure, mut ended) = (None, None);
         for flow in flows {
             match (flow.thread.join(), flow.way) {
                 (Ok(Ok(points)), Way::Down) => down.0.push(points),
                 (Ok(Ok(points)), _) => up.0.push(points),
+                (Ok(Err(error @ Error::Ended(_))), _) => ended = Some(error),
                 (Ok(Err(error)), _) => failure = Some(error),
                 (Err(_), _) => {}
             }
         }
         let _ = strangers.join();
+        if let Some(error) = ended {
+            return Err(error);
+        }
         let down_rate = ways.contains(&Way::Down).then(|| Rate {
             mbit: down.mbit(from.as_nanos() as u64, to.as_nanos() as u64),
             series: down.series(0),

@@ -168,6 +168,24 @@ fn a_token_is_asked_for_and_its_lack_is_told() {
 }
 
 #[test]
+fn a_load_that_the_server_ends_has_no_rate() {
+    // Loopback carries that in some milliseconds of the load.
+    let address = server(None, Limits { bytes: 20_000_000, ..Limits::default() });
+    for way in [Way::Down, Way::Up] {
+        let options = Options {
+            idle: SECOND / 5,
+            ramp: SECOND / 10,
+            load: SECOND * 2,
+            ways: vec![way],
+            ..Options::new(Peer::simnel(address))
+        };
+        let error = measure(&options, &mut |_| {}).unwrap_err();
+        assert!(matches!(error, Error::Ended(_)), "{way:?}: {error}");
+        assert!(error.to_string().contains("16 GiB"), "{error}");
+    }
+}
+
+#[test]
 fn nobody_there_is_an_error_with_the_command_that_is_missing() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = measure(&Options::new(Peer::simnel(free)), &mut |_| {}).unwrap_err().to_string();
