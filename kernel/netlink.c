@@ -56,6 +56,7 @@ void simnel_start(struct Qdisc *sch, struct simnel_line *line)
 
 	q->line = line;
 	q->arrival = simnel_arrival(line);
+	q->unseen = 1;
 	follow_settings(sch);
 }
 

@@ -294,6 +294,19 @@ static noinline void find_empty(struct Qdisc *sch)
 		sch->flags |= TCQ_F_CAN_BYPASS;
 }
 
+/*
+ * Counts how long the packet has waited. Apart, with a time of its own, and gives the packet back:
+ * whoever comes by needs no register for that.
+ */
+static noinline const struct simnel_packet *look(struct simnel_sched *q,
+						 const struct simnel_packet *packet)
+{
+	u64 now = ktime_get_ns();
+
+	q->unseen = simnel_look(q->line, now - packet->enqueued, now);
+	return packet;
+}
+
 static noinline struct sk_buff *ask(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
@@ -310,9 +323,12 @@ static noinline struct sk_buff *ask(struct Qdisc *sch)
 	if (unlikely(!packet))
 		packet = try_again(sch, now);
 	if (likely(packet)) {
-		/* The descriptor's: what lies in the packet itself is seldom in the cache by now. */
-		u32 len = packet->len;
+		u32 len;
 
+		if (unlikely(!--q->unseen))
+			packet = look(q, packet);
+		/* The descriptor's: what lies in the packet itself is seldom in the cache by now. */
+		len = packet->len;
 		skb = (struct sk_buff *)(unsigned long)packet->handle;
 		if (unlikely(len - 2 >= SIMNEL_MOST_BYTES - 2))
 			len = qdisc_pkt_len(skb);

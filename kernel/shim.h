@@ -26,6 +26,8 @@ struct simnel_sched {
 	u32 named_queues;
 	/* Not 0 while the line is to be asked for packets: it has some, or must know that it has none. */
 	u32 asks;
+	/* Packets that leave up to the next that is looked at, that one included. */
+	u32 unseen;
 	/* Packets and bytes that were queued and dropped, which the parents do not know of yet. */
 	u32 lost_packets;
 	u32 lost_bytes;

@@ -28,7 +28,7 @@ struct simnel_packet {
 	u64:64;
 	u32 len;
 	u32 truesize;
-	u64:64;
+	u64 enqueued;
 	u32 adj_len;
 	u32:32;
 	u32 mark;
@@ -134,6 +134,7 @@ struct simnel_arrival *simnel_arrival(struct simnel_line *line);
 void simnel_enqueue(struct simnel_line *line, const struct simnel_unusual *unusual, u64 now);
 const struct simnel_packet *simnel_dequeue(struct simnel_line *line, u64 now);
 u64 simnel_next_event(const struct simnel_line *line);
+u32 simnel_look(struct simnel_line *line, u64 waited, u64 now);
 u32 simnel_is_at_rest(const struct simnel_line *line);
 void simnel_reset(struct simnel_line *line);
 u32 simnel_wants(const struct simnel_line *line);

@@ -62,6 +62,19 @@ async function change(page) {
     console.log("a change is looked at, tried, and taken back; a slip is told");
 }
 
+/** What Linux's own cake does not tell is not drawn as nothing. */
+async function withoutDelays(page) {
+    const [lines, text] = await page.evaluate(() => {
+        const upload = latest.flatMap((one) => one.view.lines).filter((line) => line.direction === "upload");
+        for (const line of upload) line.delay = null;
+        draw();
+        const lines = ["up", "down"].map((way) => document.querySelectorAll(`#delay polyline.${way}`).length);
+        return [lines, document.querySelector("#uncounted").textContent];
+    });
+    assert.deepEqual(lines, [0, 1]);
+    assert.match(text, /^Of the upload, Linux does not count/);
+}
+
 if (!SHAPED) {
     console.log(`NOT RUN: ${WHAT} (needs root for an interface to be shaped)`);
     process.exit(0);
@@ -77,6 +90,7 @@ await withBrowser(async (browser) => {
         const label = `serve at ${look.width} px, ${look.scheme}`;
         if (look === LOOKS[0]) {
             await change(page);
+            await withoutDelays(page);
             // The refusal of the slip is one that the browser notes as well.
             const noted = wrong.splice(0).filter((text) => !/status of 400/.test(text));
             assert.deepEqual(noted, [], label);

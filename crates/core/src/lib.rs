@@ -47,6 +47,7 @@ pub mod rate;
 mod room;
 pub mod sched;
 pub mod shaper;
+pub mod sojourns;
 pub mod steps;
 pub mod tc;
 pub mod tick;

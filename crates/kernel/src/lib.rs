@@ -26,6 +26,7 @@ mod settings;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 pub use arrival::{Arrival, Translation, Unusual};
 pub use inspect::Hashes;

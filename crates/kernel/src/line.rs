@@ -10,13 +10,15 @@ use simnel_core::packet::{Flags, Packet};
 use simnel_core::qdisc::netlink::{write_class, write_options, write_statistics, Full};
 use simnel_core::qdisc::{build, Class, Config, ConfigError, Detail, Device, Managed, Snapshot};
 use simnel_core::rate::{Arithmetic, ByteTime};
+use simnel_core::sojourns::Sojourns;
 use simnel_core::tick::Tick;
-use simnel_core::time::Time;
+use simnel_core::time::{Span, Time};
 
 use crate::arrival::{Arrival, Reader, Unusual};
 use crate::host::Host;
 use crate::settings::{wanted, Form, Refusal, Request, EINVAL, ENOMEM};
 use crate::shown;
+use crate::waits::Waits;
 
 /// A discipline with what makes descriptors for it.
 pub struct Line {
@@ -27,6 +29,7 @@ pub struct Line {
     key: [u64; 2],
     form: Form,
     device: Device,
+    waits: Waits,
 }
 
 impl Line {
@@ -39,7 +42,16 @@ impl Line {
         let key = surroundings.key;
         let derived = Derived::of(&qdisc.config(), form, device, key);
         let owner = Host { context: surroundings.context, is_recorded: surroundings.hz != 0 };
-        Line { arrival: Arrival::EMPTY, qdisc, owner, derived, key, form, device: *device }
+        Line {
+            arrival: Arrival::EMPTY,
+            qdisc,
+            owner,
+            derived,
+            key,
+            form,
+            device: *device,
+            waits: Waits::new(surroundings.seed),
+        }
     }
 
     /// Completes the descriptor of the packet that arrives.
@@ -216,6 +228,14 @@ const _: () = {
     assert!(ByteTime::MOST_BYTES == 1 << 19, "as in simnel.h");
 };
 
+/// Counts the packet that leaves at `now`, and those before it since the last one that was looked
+/// at: they have `waited` so long. Number of the packet, counted from
+/// this one, that is looked at next. This one still lies where it did.
+#[no_mangle]
+pub extern "C" fn simnel_look(line: &mut Line, waited: u64, now: u64) -> u32 {
+    line.waits.look(Span(waited), Time(now))
+}
+
 /// When [`simnel_dequeue`] may next give a packet; `u64::MAX` if none is queued.
 #[no_mangle]
 pub extern "C" fn simnel_next_event(line: &Line) -> u64 {
@@ -316,13 +336,17 @@ pub unsafe extern "C" fn simnel_forget(change: *mut Change) {
     }
 }
 
-/// Counters at one moment; none before they are read.
-pub struct Counters(Option<Snapshot>);
+/// Counters at one moment; no snapshot before they are read.
+#[derive(Default)]
+pub struct Counters {
+    snapshot: Option<Snapshot>,
+    sojourns: Sojourns,
+}
 
 /// Room for counters. Not under a lock.
 #[no_mangle]
 pub extern "C" fn simnel_counters() -> *mut Counters {
-    Box::into_raw(Box::new(Counters(None)))
+    Box::into_raw(Box::new(Counters::default()))
 }
 
 /// Reads the counters, under the lock. Where some were read of another of several parallel queues,
@@ -330,8 +354,9 @@ pub extern "C" fn simnel_counters() -> *mut Counters {
 #[no_mangle]
 pub extern "C" fn simnel_read(line: &Line, counters: &mut Counters) {
     let snapshot = line.qdisc.snapshot();
-    match &mut counters.0 {
-        None => counters.0 = Some(snapshot),
+    counters.sojourns.join(&line.waits.sojourns);
+    match &mut counters.snapshot {
+        None => counters.snapshot = Some(snapshot),
         Some(Snapshot { detail: Detail::Cake(all), .. }) => {
             if let Detail::Cake(stats) = &snapshot.detail {
                 all.join(stats);
@@ -420,10 +445,10 @@ pub unsafe extern "C" fn simnel_statistics(
 ) -> u32 {
     // SAFETY: the caller's promise.
     let out = unsafe { core::slice::from_raw_parts_mut(out, size as usize) };
-    let Some(snapshot) = &counters.0 else { return 0 };
+    let Some(snapshot) = &counters.snapshot else { return 0 };
     length(match line.form {
         Form::Linux => write_statistics(snapshot, out),
-        Form::Words | Form::Parallel => shown::statistics(snapshot, out),
+        Form::Words | Form::Parallel => shown::statistics(snapshot, &counters.sojourns, out),
     })
 }
 

@@ -2,9 +2,12 @@
 //! know any discipline.
 
 use alloc::string::String;
+use core::fmt;
 
 use simnel_core::netlink::{Full, Writer};
 use simnel_core::qdisc::{show_own, show_own_json, Config, Snapshot};
+use simnel_core::sojourns::Sojourns;
+use simnel_core::tc::Json;
 
 use crate::settings::{Form, PARALLEL, WORDS};
 
@@ -23,10 +26,15 @@ pub(crate) fn options(config: &Config, form: Form, out: &mut [u8]) -> Result<usi
     out.finish()
 }
 
-/// Writes the statistics that are the discipline's own.
-pub(crate) fn statistics(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, Full> {
+/// Writes the statistics that are the discipline's own; in JSON with sojourn times, of the packets
+/// that it has queued.
+pub(crate) fn statistics(
+    snapshot: &Snapshot,
+    sojourns: &Sojourns,
+    out: &mut [u8],
+) -> Result<usize, Full> {
     let (mut text, mut json) = (String::new(), String::new());
-    let written = show_own(snapshot, &mut text).and_then(|()| show_own_json(snapshot, &mut json));
+    let written = show_own(snapshot, &mut text).and_then(|()| whole(snapshot, sojourns, &mut json));
     written.map_err(|_| Full)?;
     text.push('\0');
     json.push('\0');
@@ -34,4 +42,14 @@ pub(crate) fn statistics(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, F
     out.attribute(TEXT, text.as_bytes());
     out.attribute(JSON, json.as_bytes());
     out.finish()
+}
+
+fn whole(snapshot: &Snapshot, sojourns: &Sojourns, out: &mut String) -> fmt::Result {
+    let mut own = String::new();
+    show_own_json(snapshot, &mut own)?;
+    let mut json = Json::new(out);
+    json.begin_object()?;
+    json.members(&own)?;
+    sojourns.write_json(&mut json)?;
+    json.end_object()
 }

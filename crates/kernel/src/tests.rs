@@ -5,6 +5,8 @@ use std::vec::Vec;
 
 use simnel_core::netlink::{Attributes, Writer};
 use simnel_core::packet::Packet;
+use simnel_core::sojourns::{bucket, BUCKETS};
+use simnel_core::time::Span;
 
 use super::line::*;
 use super::parallel::*;
@@ -58,6 +60,8 @@ fn packet(n: u8) -> Vec<u8> {
 struct Guest {
     line: *mut Line,
     host: Box<Host>,
+    /// Packets that leave up to the next that is looked at, that one included.
+    unseen: u32,
 }
 
 /// Surroundings of a discipline with C's pointer `context`.
@@ -87,7 +91,7 @@ impl Guest {
         if line.is_null() {
             return Err(message.to_string());
         }
-        Ok(Guest { line, host })
+        Ok(Guest { line, host, unseen: 1 })
     }
 
     /// Parallel queues: a guest for each.
@@ -108,7 +112,7 @@ impl Guest {
                 if line.is_null() {
                     break;
                 }
-                guests.push(Guest { line, host });
+                guests.push(Guest { line, host, unseen: 1 });
             }
             simnel_lines_free(lines);
         }
@@ -134,7 +138,14 @@ impl Guest {
     }
 
     fn dequeue(&mut self, now: u64) -> u64 {
-        simnel_dequeue(self.line(), now).map_or(0, |packet| packet.handle)
+        let Some(&Packet { handle, enqueued, .. }) = simnel_dequeue(self.line(), now) else {
+            return 0;
+        };
+        self.unseen -= 1;
+        if self.unseen == 0 {
+            self.unseen = simnel_look(self.line(), now - enqueued.0, now);
+        }
+        handle
     }
 
     fn change(&mut self, words: &str) -> Result<(), String> {
@@ -241,6 +252,87 @@ fn packets_come_back_flow_by_flow_at_the_rate() {
     simnel_reset(guest.line());
     assert_eq!(guest.host.dropped.len(), 2);
     assert_eq!(simnel_next_event(guest.line()), u64::MAX);
+}
+
+/// Each packet counts with the time from its arrival to its end in the queue.
+#[test]
+fn times_in_the_queue_are_counted() {
+    let mut guests = Guest::parallel("mq cake bandwidth 12112kbit raw", 2).unwrap();
+    let mut both = Told::new();
+    for (guest, waits) in guests.iter_mut().zip([2_000_000, 40_000_000]) {
+        guest.enqueue(1, 1, 100);
+        assert_eq!(guest.dequeue(100 + waits), 1);
+        guest.enqueue(2, 1, 100 + waits);
+        simnel_reset(guest.line());
+        both.read(guest);
+    }
+    let told = both.statistics(&mut guests[0]);
+    assert!(told.contains(r#""sojourn_ns":40000000"#), "{told}");
+    let expected: Vec<u64> = (0..BUCKETS)
+        .map(|n| [2, 40].map(Span::from_millis).map(bucket).contains(&n).into())
+        .collect();
+    assert_eq!(counts(&told), expected);
+}
+
+/// Of a fast line's packets some stand for all, whichever flow's turn it is; of a slow one's each
+/// does for itself.
+#[test]
+fn packets_of_a_fast_line_stand_for_others() {
+    let waited = bucket(Span::from_millis(3));
+    // Packets in all, and of these each sixteenth, which has waited.
+    let passed = |apart: u64, packets: u64| {
+        let mut guest = Guest::new("pfifo").unwrap();
+        for n in 0..packets {
+            let now = 1_000_000_000 + n * apart;
+            guest.enqueue(1, 1, if n % 16 == 0 { now - 3_000_000 } else { now });
+            assert_eq!(guest.dequeue(now), 1);
+        }
+        let mut told = Told::new();
+        told.read(&mut guest);
+        let counts = counts(&told.statistics(&mut guest));
+        (counts.iter().sum::<u64>(), counts[waited])
+    };
+    assert_eq!(passed(60_000, 1_600), (1_600, 100));
+    let (all, late) = passed(1_000, 160_000);
+    assert!((159_960..=160_000).contains(&all), "{all}");
+    assert!((9_000..11_000).contains(&late), "{late}");
+}
+
+/// The counts of sojourns in statistics as JSON.
+fn counts(told: &str) -> Vec<u64> {
+    let (_, counts) = told.split_once(r#""sojourns":["#).unwrap();
+    counts.split_once(']').unwrap().0.split(',').map(|n| n.parse().unwrap()).collect()
+}
+
+/// Counters as C reads them.
+struct Told(*mut Counters);
+
+impl Told {
+    fn new() -> Told {
+        Told(simnel_counters())
+    }
+
+    fn read(&mut self, guest: &mut Guest) {
+        // SAFETY: it is freed with this value, and nobody else has it.
+        simnel_read(guest.line(), unsafe { &mut *self.0 });
+    }
+
+    /// Contents of `TCA_STATS_APP`.
+    fn statistics(&mut self, guest: &mut Guest) -> String {
+        let mut room = std::vec![0; 12_288];
+        // SAFETY: as above; the room has the size that is said.
+        let length = unsafe {
+            simnel_statistics(guest.line(), &*self.0, room.as_mut_ptr(), room.len() as u32)
+        };
+        std::string::String::from_utf8_lossy(&room[..length as usize]).into_owned()
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        // SAFETY: it comes from `simnel_counters`.
+        unsafe { simnel_counters_free(self.0) }
+    }
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         let what = format!("the {direction} follows its line by autorate: `{rate}` cannot be set");
         return Err(misuse_with_help(what, RANGE));
     }
-    let config = match running.words(&args.interface, direction)? {
+    let config = match running.words(direction)? {
         Some(present) => changed(direction, &present, rate, said),
         None => settings_of(direction, rate, said),
     };
@@ -125,10 +125,13 @@ impl Running {
     }
 
     /// Words of the settings in force.
-    fn words(&mut self, interface: &str, direction: Direction) -> miette::Result<Option<String>> {
+    fn words(&mut self, direction: Direction) -> miette::Result<Option<String>> {
         match self {
             Running::Daemon(client) => client.words(direction),
-            Running::Kernel(_) => kernel::words(interface, direction),
+            Running::Kernel(all) => {
+                let present = all.iter().find(|shaped| shaped.direction == direction);
+                present.map(Shaped::words).transpose()
+            }
         }
         .into_diagnostic()
     }

@@ -83,8 +83,8 @@ impl Steering {
                 ..done
             },
             Request::Flows {} => {
-                let Flows { mut flows, untold } = self.tracked.flows(self.line.interface());
-                flows.retain(|flow| self.line.config(flow.direction).is_some());
+                let shaped = |direction| self.line.config(direction).is_some();
+                let Flows { flows, untold } = self.tracked.flows(self.line.interface(), shaped);
                 Reply { lines: Some(Vec::new()), flows: Some(flows), untold, ..done }
             }
             Request::Rules {} => Reply { rules: Some(Vec::new()), ..done },

@@ -141,8 +141,9 @@ pub struct LineEntry {
     pub now_ns: u64,
     /// How long the last released packet was queued.
     pub sojourn_ns: u64,
-    /// Packets released by sojourn: 64 buckets, whose ends [`bucket_limit`](super::bucket_limit)
-    /// gives. The difference of two looks has the quantiles of the time in between.
+    /// Packets released by sojourn: 64 buckets, whose ends
+    /// [`bucket_limit`](simnel_core::sojourns::bucket_limit) gives. The difference of two looks has
+    /// the quantiles of the time in between.
     pub sojourns: Vec<u64>,
     /// Arrivals that found no place for their flow.
     pub untracked: u64,
@@ -157,8 +158,8 @@ impl LineEntry {
             dev: dev.to_owned(),
             direction,
             now_ns: part.now.0,
-            sojourn_ns: whole.sojourn.0,
-            sojourns: whole.sojourns.0.to_vec(),
+            sojourn_ns: whole.sojourns.last.0,
+            sojourns: whole.sojourns.counts.to_vec(),
             untracked: whole.untracked,
             evicted: whole.evicted,
         }

@@ -17,17 +17,17 @@
 //! Sojourn times are by the discipline's clock (`pace.rs`).
 
 mod entry;
-mod sojourns;
+mod recent;
 
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::DropReason;
+use simnel_core::sojourns::Sojourns;
 use simnel_core::wire::{flow_keys, FlowKeys};
 use simnel_core::{Packet, Span, Time};
 
 use crate::classify::LINK;
 pub(crate) use entry::entries;
 pub use entry::{FlowEntry, HeldFlow, LineEntry};
-pub use sojourns::{bucket_limit, quantile, Sojourns, BUCKETS};
 
 /// Flows that a direction keeps account of at most.
 pub const MOST_FLOWS: usize = 4096;
@@ -66,7 +66,7 @@ pub(crate) struct Flow {
     pub(crate) first: Time,
     /// When its last packet arrived.
     pub(crate) last: Time,
-    recent: sojourns::Recent,
+    recent: recent::Recent,
 }
 
 impl Flow {
@@ -84,7 +84,7 @@ impl Flow {
             sojourn: Span::ZERO,
             first: now,
             last: now,
-            recent: sojourns::Recent::default(),
+            recent: recent::Recent::default(),
         }
     }
 
@@ -105,8 +105,6 @@ impl Flow {
 pub(crate) struct Whole {
     /// Sojourn times of all packets.
     pub(crate) sojourns: Sojourns,
-    /// How long the last released packet was queued.
-    pub(crate) sojourn: Span,
     /// Arrivals that found no place for their flow.
     pub(crate) untracked: u64,
     /// Flows that gave their place up to another.
@@ -126,9 +124,8 @@ impl Part {
     pub(crate) fn join(&mut self, mut other: Part) {
         self.now = self.now.max(other.now);
         self.flows.append(&mut other.flows);
-        let Whole { sojourns, sojourn, untracked, evicted } = &mut self.whole;
-        sojourns.0.iter_mut().zip(other.whole.sojourns.0).for_each(|(n, other)| *n += other);
-        *sojourn = other.whole.sojourn.max(*sojourn);
+        let Whole { sojourns, untracked, evicted } = &mut self.whole;
+        sojourns.join(&other.whole.sojourns);
         *untracked += other.whole.untracked;
         *evicted += other.whole.evicted;
     }
@@ -181,8 +178,7 @@ impl Table {
     /// Counts a packet that is let go after `sojourn`.
     #[inline]
     pub(crate) fn released(&mut self, packet: &Packet, sojourn: Span) {
-        self.whole.sojourn = sojourn;
-        self.whole.sojourns.add(sojourn);
+        self.whole.sojourns.add(sojourn, 1);
         let Some(flow) = self.of(packet) else { return };
         flow.left(packet);
         flow.packets += 1;

@@ -1,4 +1,5 @@
 use simnel_core::flow::{FlowHasher, HashKey};
+use simnel_core::sojourns::bucket_limit;
 use simnel_core::wire::{Classifier, FlowKeys};
 
 use super::*;
@@ -63,10 +64,10 @@ fn lanes_are_told_of_as_one() {
         let mut joined = part(&[1, 2, 3], first.1, Time(first.0));
         joined.join(part(&[4, 5], second.1, Time(second.0)));
         assert_eq!((joined.now, joined.flows.len()), (Time(9), 5));
-        let Whole { sojourns, sojourn, untracked, evicted } = joined.whole;
-        assert_eq!((sojourn, untracked, evicted), (Span::from_millis(4), 7, 70));
-        assert_eq!(sojourns.0.iter().sum::<u64>(), 5);
-        assert!(sojourns.0.iter().all(|packets| [0, 2, 3].contains(packets)), "{sojourns:?}");
+        let Whole { sojourns, untracked, evicted } = joined.whole;
+        assert_eq!((sojourns.last, untracked, evicted), (Span::from_millis(4), 7, 70));
+        assert_eq!(sojourns.counts.iter().sum::<u64>(), 5);
+        assert!(sojourns.counts.iter().all(|packets| [0, 2, 3].contains(packets)), "{sojourns:?}");
     }
 }
 

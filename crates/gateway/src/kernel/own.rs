@@ -1,10 +1,11 @@
-//! Statistics that are a discipline's own: cake's tins, and marks.
+//! Statistics that are a discipline's own: cake's tins, marks, and sojourn times.
 //!
 //! The module tells them as JSON with the keys of `tc -j`, Linux's cake as `TCA_CAKE_STATS_*`
 //! (linux/pkt_sched.h).
 
 use serde::Deserialize;
 use simnel_core::qdisc::cake::TinStats;
+use simnel_core::sojourns::{Sojourns, BUCKETS};
 use simnel_core::Span;
 
 use super::qdiscs::{number, Listed};
@@ -17,6 +18,8 @@ pub struct Own {
     pub marks: Option<u64>,
     /// Tins of cake, in the order in which `tc` shows them.
     pub tins: Vec<TinStats>,
+    /// Sojourn times of packets that were queued; Linux's disciplines have none.
+    pub sojourns: Option<Sojourns>,
 }
 
 impl Own {
@@ -31,13 +34,15 @@ impl Own {
 
     fn of_tins(tins: Vec<TinStats>) -> Own {
         let marks = tins.iter().fold(0u64, |sum, tin| sum + u64::from(tin.ecn_mark));
-        Own { marks: (!tins.is_empty()).then_some(marks), tins }
+        Own { marks: (!tins.is_empty()).then_some(marks), tins, sojourns: None }
     }
 
     fn of_json(text: &str) -> Own {
         let Ok(told) = serde_json::from_str::<Told>(text) else { return Own::default() };
         let own = Own::of_tins(told.tins.into_iter().map(TinStats::from).collect());
-        Own { marks: own.marks.or(told.ecn_mark), ..own }
+        let counts = <[u64; BUCKETS]>::try_from(told.sojourns).ok();
+        let sojourns = counts.map(|counts| Sojourns { counts, last: Span(told.sojourn_ns) });
+        Own { marks: own.marks.or(told.ecn_mark), sojourns, ..own }
     }
 }
 
@@ -46,6 +51,8 @@ impl Own {
 struct Told {
     tins: Vec<ToldTin>,
     ecn_mark: Option<u64>,
+    sojourn_ns: u64,
+    sojourns: Vec<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -112,6 +119,7 @@ fn with_dropped_bytes(tin: TinStats) -> TinStats {
 #[cfg(test)]
 mod tests {
     use simnel_core::qdisc::{self, Common, Detail, Snapshot};
+    use simnel_core::tc::Json;
 
     use super::*;
 
@@ -148,7 +156,7 @@ mod tests {
         let mut bytes = [0; 4096];
         let length = qdisc::netlink::write_statistics(&snapshot, &mut bytes).unwrap();
         let tins = vec![TinStats::default(), tin(), TinStats::default()];
-        let expected = Own { marks: Some(5), tins };
+        let expected = Own { marks: Some(5), tins, sojourns: None };
         assert_eq!(Own::of_json(&json), expected);
         assert_eq!(Own::of_tins(linux_tins(&bytes[..length])), expected);
         assert_eq!(tin().released_bytes(), 30_000 - 4_000 - 5 * 1_000);
@@ -166,9 +174,23 @@ mod tests {
             qdisc::show_own_json(&qdisc.snapshot(), &mut json).unwrap();
             Own::of_json(&json)
         };
-        assert_eq!(json("fq_codel"), Own { marks: Some(0), tins: Vec::new() });
+        assert_eq!(json("fq_codel"), Own { marks: Some(0), ..Own::default() });
         assert_eq!(json("pfifo limit 9"), Own::default());
-        for wrong in ["", "{", "[]", r#"{"tins": 3}"#, r#"{"tins": [{"drops": -1}]}"#] {
+        let mut sojourns = Sojourns::default();
+        sojourns.add(Span::from_millis(3), 2);
+        let mut told = String::new();
+        let mut json = Json::new(&mut told);
+        json.begin_object().and_then(|()| sojourns.write_json(&mut json)).unwrap();
+        json.end_object().unwrap();
+        assert_eq!(Own::of_json(&told).sojourns, Some(sojourns));
+        for wrong in [
+            "",
+            "{",
+            "[]",
+            r#"{"tins": 3}"#,
+            r#"{"tins": [{"drops": -1}]}"#,
+            r#"{"sojourns": [1]}"#,
+        ] {
             assert_eq!(Own::of_json(wrong), Own::default(), "{wrong}");
         }
         let listed = |kind: &str, own: &[u8]| Listed {

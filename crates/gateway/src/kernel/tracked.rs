@@ -198,9 +198,10 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// Its flows now. Whoever asks needs the capability NET_ADMIN.
-    pub fn flows(&mut self, interface: &str) -> Flows {
-        let result = self.ask(interface).map_err(|error| match error {
+    /// Its flows now, of the directions that are `shaped`. Whoever asks needs the capability
+    /// NET_ADMIN.
+    pub fn flows(&mut self, interface: &str, shaped: impl Fn(Direction) -> bool) -> Flows {
+        let result = self.ask(interface, shaped).map_err(|error| match error {
             Error::System { source, .. }
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
@@ -211,7 +212,7 @@ impl Tracked {
         result.unwrap_or_else(|why| Flows { untold: Some(why), ..Flows::default() })
     }
 
-    fn ask(&mut self, interface: &str) -> Result<Flows, Error> {
+    fn ask(&mut self, interface: &str, shaped: impl Fn(Direction) -> bool) -> Result<Flows, Error> {
         const GET: i32 = libc::NFNL_SUBSYS_CTNETLINK << 8 | 1;
         let asking = |source| Error::system("asking connection tracking", source);
         let index = sys::interface(interface, Query::Index)
@@ -244,7 +245,8 @@ impl Tracked {
         };
         let flows = here
             .into_iter()
-            .flat_map(|(_, began_here, connection)| connection.entries(interface, began_here));
+            .flat_map(|(_, began_here, connection)| connection.entries(interface, began_here))
+            .filter(|flow| shaped(flow.direction));
         Ok(Flows { flows: flows.collect(), untold })
     }
 

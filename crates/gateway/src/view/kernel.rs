@@ -5,6 +5,7 @@ use simnel_core::qdisc;
 use super::{limit, of, per_second, tiers, LineView, Look, Span};
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::flows::LineEntry;
 use crate::kernel::{shaped, Own, Shaped};
 
 /// A direction that the kernel shapes.
@@ -35,6 +36,20 @@ impl KernelEntry {
         };
         shaped(Some(interface))?.into_iter().map(entry).collect()
     }
+
+    /// Its sojourn times at `now_ns`, if it has any.
+    pub(super) fn line(&self, now_ns: u64) -> Option<LineEntry> {
+        let sojourns = self.own.sojourns?;
+        Some(LineEntry {
+            dev: self.dev.clone(),
+            direction: self.direction,
+            now_ns,
+            sojourn_ns: sojourns.last.0,
+            sojourns: sojourns.counts.to_vec(),
+            untracked: 0,
+            evicted: 0,
+        })
+    }
 }
 
 impl Span<'_> {
@@ -62,7 +77,7 @@ impl Span<'_> {
             new_drops: common.drops.saturating_sub(past.drops),
             marks: entry.own.marks,
             new_marks: entry.own.marks.zip(old.own.marks).map(|(now, old)| now.saturating_sub(old)),
-            delay: None,
+            delay: self.delay(now, direction),
             tiers: tiers(&entry.own.tins, &old.own.tins, ns),
             cpu_permille: None,
             follows: None,

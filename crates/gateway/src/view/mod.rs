@@ -5,8 +5,8 @@
 //! quantiles of sojourn over the last [`WINDOW`] looks. Both the terminal and the web show that.
 //!
 //! Added latency is the time in the discipline. Of a discipline in the kernel there are counters,
-//! and cake's tiers, but no quantiles of delay; its hosts and flows are those that the kernel's
-//! connection tracking tells, without what waits of them.
+//! and cake's tiers; quantiles of delay if it is the module's. Its hosts and flows are those that
+//! the kernel's connection tracking tells, without what waits of them.
 
 mod kernel;
 mod mdns;
@@ -19,12 +19,13 @@ use std::path::Path;
 
 use serde::Serialize;
 use simnel_core::qdisc::{self, cake, Config, Detail, DropReason, Snapshot};
+use simnel_core::sojourns::quantile;
 
 use crate::autorate;
 use crate::control::{Below, Client, Entry, Request};
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::flows::{quantile, FlowEntry, HeldFlow, LineEntry};
+use crate::flows::{FlowEntry, HeldFlow, LineEntry};
 use crate::kernel::{Flows, Tracked};
 use crate::presence::Change;
 use crate::sys;
@@ -46,7 +47,7 @@ pub struct Look {
     pub trouble: Option<Change>,
     /// The controller that makes their rates follow the line.
     pub autorate: Option<autorate::Report>,
-    /// The same, with sojourn times.
+    /// Sojourn times of these, and of what the kernel shapes where it tells them.
     pub lines: Vec<LineEntry>,
     /// Their flows.
     pub flows: Vec<FlowEntry>,
@@ -70,12 +71,14 @@ impl Look {
                     true => KernelEntry::all(interface)?,
                     false => Vec::new(),
                 };
+                let mut lines = told.lines.unwrap_or_default();
+                lines.extend(kernel.iter().filter_map(|entry| entry.line(at_ns)));
                 Ok(Look {
                     at_ns,
                     entries,
                     trouble: state.trouble,
                     autorate: state.autorate,
-                    lines: told.lines.unwrap_or_default(),
+                    lines,
                     flows: told.flows.unwrap_or_default(),
                     kernel,
                     untold: told.untold,
@@ -85,7 +88,11 @@ impl Look {
                 let all = KernelEntry::all(interface)?;
                 match all.is_empty() {
                     true => Err(not_up),
-                    false => Ok(Look::in_kernel(at_ns, all, tracked.flows(interface))),
+                    false => {
+                        let shaped = |way| of(&all, way, |entry| entry.direction).is_some();
+                        let told = tracked.flows(interface, shaped);
+                        Ok(Look::in_kernel(at_ns, all, told))
+                    }
                 }
             }
             Err(error) => Err(error),
@@ -94,9 +101,9 @@ impl Look {
 
     /// A look at what the kernel shapes, without a daemon.
     fn in_kernel(at_ns: u64, kernel: Vec<KernelEntry>, told: Flows) -> Look {
-        let Flows { mut flows, untold } = told;
-        flows.retain(|flow| kernel.iter().any(|entry| entry.direction == flow.direction));
-        Look { at_ns, kernel, flows, untold, ..Look::default() }
+        let Flows { flows, untold } = told;
+        let lines = kernel.iter().filter_map(|entry| entry.line(at_ns)).collect();
+        Look { at_ns, lines, kernel, flows, untold, ..Look::default() }
     }
 }
 

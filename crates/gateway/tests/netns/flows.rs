@@ -139,10 +139,14 @@ pub fn connection_tracking_tells_the_same_flows() {
         });
         told.collect::<BTreeMap<_, _>>()
     };
-    let told = world.within("g", || Tracked::default().flows("wan0"));
+    let told = world.within("g", || Tracked::default().flows("wan0", |_| true));
     if let Some(why) = told.untold {
         return not_run(&why);
     }
+    let uploads = |way| way == Direction::Upload;
+    let shaped = world.within("g", || Tracked::default().flows("wan0", uploads)).flows;
+    assert!(shaped.iter().all(|flow| uploads(flow.direction)));
+    assert_eq!(2 * shaped.len(), told.flows.len());
     let (told, own) = (about(told.flows), about(world.client("wan0").flows().unwrap().1));
     println!("  {} flows", own.len());
     assert_eq!(own.len(), 2 * (transfers.len() - 1), "that to {other} passes by: {own:?}");

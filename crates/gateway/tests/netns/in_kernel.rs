@@ -134,6 +134,15 @@ pub fn its_hosts_and_flows_are_told() {
     assert!((7_000_000..9_000_000).contains(&host.upload_bps), "{host:?}");
     let words = &view.words[0];
     assert!(words.starts_with("the upload is full: 10.77.1.2, 1 flow"), "{words}");
+    // Linux's own cake does not count how long packets wait.
+    let ours = shaped(&world)[0].listed.is_ours();
+    let delay = view.lines.iter().find(|line| line.direction == Direction::Upload).unwrap().delay;
+    println!("  {delay:?}");
+    assert_eq!(delay.is_some(), ours);
+    if let Some(delay) = delay {
+        assert!((1_000_000..=delay.p99_ns).contains(&delay.p50_ns), "{delay:?}");
+        assert!(delay.p99_ns < 60_000_000, "{delay:?}");
+    }
     upload.end();
     world.stop();
 }

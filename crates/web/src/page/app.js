@@ -116,7 +116,11 @@ function draw() {
   const told = ways.flatMap((way, index) => limits[index] ? [`${way} ${rate(limits[index])}`] : []);
   find('limits').textContent = told.length ? `Limits now, dotted where the rate comes near: ${told.join(', ')}` : '';
   chart(find('rate'), `Rate, ${span}`, series('rate_bps'), 1e6, limits);
-  chart(find('delay'), `Added latency, ${span}`, series('p99_ns'), 1e6);
+  // No line is better than one that says 0 ms.
+  const uncounted = ways.map(way => view.lines.some(line => line.direction === way && !line.delay));
+  chart(find('delay'), `Added latency, ${span}`, series('p99_ns').map((one, way) => uncounted[way] ? [] : one), 1e6);
+  const unknown = ways.filter((way, index) => uncounted[index]).join(' and ');
+  find('uncounted').textContent = unknown && `Of the ${unknown}, Linux does not count how long packets wait; tiers tell the mean.`;
   find('untold').textContent = view.untold || '';
   table(find('hosts'), ['Host', 'Download', 'Upload', 'Flows', 'Queued packets', 'p99 wait', 'Drops', 'Marks'],
     view.hosts.map(host => [host.name || host.address, rate(host.download_bps), rate(host.upload_bps),

@@ -4,9 +4,11 @@
 //! quantile is too high by a quarter at most.
 //!
 //! [`Sojourns`] only grows: whoever looks twice has the times in between as a difference.
-//! [`Recent`] halves all its counts when it holds 256, and so tells of the last 128 to 256.
 
-use simnel_core::Span;
+use core::fmt;
+
+use crate::tc::Json;
+use crate::time::Span;
 
 /// Buckets of a histogram of sojourn times.
 pub const BUCKETS: usize = 64;
@@ -14,12 +16,9 @@ pub const BUCKETS: usize = 64;
 const FIRST: u32 = 14;
 /// Buckets to a doubling are 2 to the power of this.
 const FINENESS: u32 = 2;
-/// Packets that [`Recent`] tells of at most.
-const WINDOW: u16 = 256;
-
 /// The bucket of a sojourn time.
 #[inline]
-fn bucket(sojourn: Span) -> usize {
+pub fn bucket(sojourn: Span) -> usize {
     let ns = sojourn.0;
     let Some(doublings) = ns.max(1).ilog2().checked_sub(FIRST) else { return 0 };
     let quarter = ns >> (FIRST + doublings - FINENESS) & 3;
@@ -50,55 +49,39 @@ pub fn quantile(counts: &[u64], permille: u64) -> Span {
 
 /// Sojourn times since the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sojourns(pub [u64; BUCKETS]);
+pub struct Sojourns {
+    /// Packets by the bucket of their sojourn.
+    pub counts: [u64; BUCKETS],
+    /// How long the last packet was queued.
+    pub last: Span,
+}
 
 impl Default for Sojourns {
     fn default() -> Sojourns {
-        Sojourns([0; BUCKETS])
+        Sojourns { counts: [0; BUCKETS], last: Span::ZERO }
     }
 }
 
 impl Sojourns {
+    /// Counts packets that leave after `sojourn`.
     #[inline]
-    pub(crate) fn add(&mut self, sojourn: Span) {
-        self.0[bucket(sojourn)] += 1;
-    }
-}
-
-/// Sojourn times of a flow's last packets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Recent {
-    counts: [u8; BUCKETS],
-    total: u16,
-}
-
-impl Default for Recent {
-    fn default() -> Recent {
-        Recent { counts: [0; BUCKETS], total: 0 }
-    }
-}
-
-impl Recent {
-    #[inline]
-    pub(crate) fn add(&mut self, sojourn: Span) {
-        if self.total >= WINDOW - 1 {
-            self.halve();
-        }
-        self.counts[bucket(sojourn)] += 1;
-        self.total += 1;
+    pub fn add(&mut self, sojourn: Span, packets: u64) {
+        self.last = sojourn;
+        self.counts[bucket(sojourn)] += packets;
     }
 
-    #[inline(never)]
-    fn halve(&mut self) {
-        self.total = 0;
-        for count in &mut self.counts {
-            *count /= 2;
-            self.total += u16::from(*count);
-        }
+    /// Adds those of another queue of the same line.
+    pub fn join(&mut self, other: &Sojourns) {
+        self.counts.iter_mut().zip(other.counts).for_each(|(n, other)| *n += other);
+        self.last = self.last.max(other.last);
     }
 
-    pub(crate) fn p99(&self) -> Span {
-        quantile(&self.counts.map(u64::from), 990)
+    /// Writes them as members of an open object.
+    pub fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.key("sojourn_ns")?.number(self.last.0)?;
+        json.key("sojourns")?.begin_array()?;
+        self.counts.iter().try_for_each(|count| json.number(*count))?;
+        json.end_array()
     }
 }
 
@@ -119,41 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_forgets_what_lies_256_packets_back() {
-        let mut recent = Recent::default();
-        for _ in 0..200 {
-            recent.add(Span::from_millis(100));
-        }
-        assert!(recent.p99() > Span::from_millis(100));
-        for _ in 0..2_000 {
-            recent.add(Span::from_millis(1));
-        }
-        assert!(recent.p99() < Span::from_micros(1_300), "{:?}", recent.p99());
-        for _ in 0..4 {
-            recent.add(Span::from_millis(50));
-        }
-        assert!(recent.p99() > Span::from_millis(50), "four of 256 are more than a hundredth");
-    }
-
-    #[test]
-    fn counts_are_halved_before_they_are_256() {
-        let mut recent = Recent::default();
-        for n in 1..=255 {
-            recent.add(Span::from_millis(1));
-            assert_eq!(u64::from(recent.total), n);
-        }
-        recent.add(Span::from_millis(1));
-        assert_eq!((recent.total, recent.counts[bucket(Span::from_millis(1))]), (128, 128));
-    }
-
-    #[test]
     fn quantiles_are_of_the_packets_not_of_the_buckets() {
         let mut sojourns = Sojourns::default();
         for ms in 1..=100 {
-            sojourns.add(Span::from_millis(ms));
+            sojourns.add(Span::from_millis(ms), 1);
         }
         let within = |permille, low, high| {
-            let at = quantile(&sojourns.0, permille);
+            let at = quantile(&sojourns.counts, permille);
             assert!(at > Span::from_millis(low) && at <= Span::from_millis(high), "{at:?}");
         };
         within(500, 49, 63);
