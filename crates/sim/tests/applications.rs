@@ -3,7 +3,7 @@
 mod support;
 
 use simnel_core::{Rate, Span, Time};
-use simnel_sim::apps::dash::{Chunk, Playback};
+use simnel_sim::apps::player::{Chunk, Playback};
 use simnel_sim::schedule::Step;
 use simnel_sim::setup::{dash, web, Loss, Reading};
 use simnel_sim::{Direction, Kind, Outcome, Run, Setup, Traffic};
@@ -127,8 +127,8 @@ fn video(params: dash::Params, seconds: u64, steps: &[(u64, u64)]) -> Setup {
     setup
 }
 
-/// FESTIVE (see `apps/dash.rs`): each chunk in the highest rate that its share of the harmonic mean
-/// of five throughputs allows, however these go up and down.
+/// FESTIVE (see `apps/player.rs`): each chunk in the highest rate that its share of the harmonic
+/// mean of five throughputs allows, however these go up and down.
 #[test]
 fn a_chunks_rate_follows_the_harmonic_mean_of_five_throughputs() {
     let steps = [(2, 1_500_000), (14, 5_000_000), (30, 300_000), (45, 3_000_000), (60, 900_000)];

@@ -18,11 +18,12 @@ use over_time::Moment;
 
 mod bulk;
 mod bursts;
-pub mod dash;
+mod dash;
 mod datagrams;
 mod messages;
 pub(crate) mod over_time;
 pub(crate) mod ping;
+pub mod player;
 pub mod web;
 
 /// Surroundings of every application.
@@ -87,7 +88,7 @@ pub enum Outcome {
         load_time: Distribution,
     },
     /// Video.
-    Dash(dash::Playback),
+    Dash(player::Playback),
     /// Messages over TCP.
     Messages {
         /// Written since the window began.

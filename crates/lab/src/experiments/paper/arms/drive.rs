@@ -77,7 +77,7 @@ pub fn run(experiment: &'static Experiment, options: &Options, watch: &mut Watch
             continue;
         };
         let title = format!("{} {} {}", experiment.id, arm.name, options.kind.name());
-        let prepared = match prepare(file, &title, options.longest) {
+        let prepared = match prepare(file, &title, options) {
             Ok(prepared) => prepared,
             Err(reason) => {
                 reading.refused.push((arm.name, reason));
@@ -171,9 +171,12 @@ pub fn check(kind: Kind) -> Result<(), ArmError> {
 /// Spreads the starts of flows; everything else is as random as the machine.
 const SEED: u64 = 1;
 
-fn prepare(file: &File, name: &str, longest: Duration) -> Result<(Setup, plan::Plan), String> {
+fn prepare(file: &File, name: &str, options: &Options) -> Result<(Setup, plan::Plan), String> {
     let (setup, qdisc) = set_up(name, file);
-    let setup = plan::shortened(&setup, longest);
+    let setup = plan::shortened(&setup, options.longest);
     let plan = plan::Plan::new(&setup, &qdisc, SEED)?;
+    if options.kind == Kind::Live && plan.one_way().is_none() {
+        return Err("hosts with different round-trip times: `simnel link` has one delay".into());
+    }
     Ok((setup, plan))
 }

@@ -1,7 +1,8 @@
 //! Inside user-mode Linux: builds the network, sets Linux's disciplines up, carries the plan out.
 //!
 //! The gateway's two ports carry the disciplines, as `tc` sets them up: upload towards the line,
-//! download towards home. The line is a bridge whose ports delay by netem. There is no module
+//! download towards home. The line is a bridge whose ports delay by netem, by host where some are
+//! further. There is no module
 //! loader in a guest: what is needed is loaded here.
 
 use std::collections::BTreeMap;
@@ -9,13 +10,14 @@ use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use simnel_core::qdisc;
 
 use super::generator::{self, PaceSender, Sides};
 use super::network::Network;
-use super::plan::{Plan, Work};
+use super::plan::Plan;
 use crate::files::put;
 use simnel_testbed::{Namespace, TestbedError};
 
@@ -76,12 +78,10 @@ fn build(plan: &Plan) -> Result<Network, TestbedError> {
     let line = &network.line;
     line.ip(&["link", "add", "join", "type", "bridge"])?;
     line.ip(&["link", "set", "join", "up"])?;
-    let delay = format!("{}us", plan.one_way().as_micros());
-    for port in [Network::NEAR, Network::FAR] {
+    let distances = plan.by_distance();
+    for (port, end) in [(Network::NEAR, End::Source), (Network::FAR, End::Destination)] {
         line.ip(&["link", "set", port, "master", "join"])?;
-        let netem = ["netem", "delay", &delay, "limit", UNDER_WAY];
-        let root = ["qdisc", "add", "dev", port, "root"];
-        line.run("tc", &[&root[..], &netem].concat())?;
+        run_tc(line, &delays(port, end, &distances))?;
     }
     let [up, down] = &plan.qdisc;
     for (port, words, overhead, sources) in [
@@ -109,8 +109,8 @@ fn commands(port: &str, words: &str, overhead: i32, sources: &[Ipv4Addr]) -> Vec
     let is_discipline = |word: &&str| qdisc::disciplines().iter().any(|known| known.name == *word);
     let below = words.iter().skip(1).position(is_discipline).map(|at| at + 1);
     let (shaper, leaf) = words.split_at(below.unwrap_or(words.len()));
-    let by_source = leaf.starts_with(&["drr", "srchost"]);
-    let leaf = match by_source {
+    let for_each_host = leaf.starts_with(&["drr", "srchost"]);
+    let leaf = match for_each_host {
         true => robbing(leaf, overhead),
         false => leaf.join(" "),
     };
@@ -130,8 +130,8 @@ fn commands(port: &str, words: &str, overhead: i32, sources: &[Ipv4Addr]) -> Vec
     if !leaf.is_empty() {
         commands.push(format!("qdisc add dev {port} parent {parent} handle 10: {leaf}"));
     }
-    if by_source {
-        commands.extend(by_address(port, "10:", sources));
+    if for_each_host {
+        commands.extend(by_source(port, "10:", sources));
         // What is of no host, such as ARP, would be dropped.
         let others = "protocol all prio 2 u32 match u32 0 0";
         commands.push(format!("filter add dev {port} parent 10: {others} flowid 10:3ff"));
@@ -152,18 +152,54 @@ fn robbing(words: &[&str], overhead: i32) -> String {
 }
 
 /// Filters of `parent` that give each source a class, or a queue, of its own.
-fn by_address<'a>(
+fn by_source<'a>(
     port: &'a str,
     parent: &'a str,
     sources: &'a [Ipv4Addr],
 ) -> impl Iterator<Item = String> + 'a {
-    sources.iter().enumerate().map(move |(n, address)| {
-        let class = format!("{parent}{:x}", n + 1);
-        format!(
-            "filter add dev {port} parent {parent} protocol ip prio 1 \
-             u32 match ip src {address}/32 flowid {class}"
-        )
-    })
+    let classes = (1..).zip(sources);
+    classes.map(move |(class, address)| filter(port, parent, End::Source, *address, class))
+}
+
+/// Which address of a packet.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Source,
+    Destination,
+}
+
+/// A filter of `parent` that puts what has `address` at one `end` into a class.
+fn filter(port: &str, parent: &str, end: End, address: Ipv4Addr, class: usize) -> String {
+    let end = match end {
+        End::Source => "src",
+        End::Destination => "dst",
+    };
+    format!(
+        "filter add dev {port} parent {parent} protocol ip prio 1 \
+         u32 match ip {end} {address}/32 flowid {parent}{class:x}"
+    )
+}
+
+/// The delay of a line's port, by the address that a packet has at one `end`. Bands of prio have
+/// one each: the first, in which ARP is, too, the shortest.
+fn delays(port: &str, end: End, distances: &BTreeMap<Duration, Vec<Ipv4Addr>>) -> Vec<String> {
+    let netem = |delay: &Duration| {
+        let delay = delay.as_micros();
+        format!("netem delay {delay}us limit {UNDER_WAY}")
+    };
+    let mut distances = distances.iter();
+    if distances.len() < 2 {
+        let delay = distances.next().map_or(Duration::ZERO, |(delay, _)| *delay);
+        return vec![format!("qdisc add dev {port} root {}", netem(&delay))];
+    }
+    let (bands, priomap) = (distances.len(), ["0"; 16].join(" "));
+    let root = format!("qdisc add dev {port} root handle 1: prio bands {bands} priomap {priomap}");
+    let mut commands = vec![root];
+    for (class, (delay, hosts)) in (1..).zip(distances) {
+        commands.push(format!("qdisc add dev {port} parent 1:{class:x} {}", netem(delay)));
+        commands.extend(hosts.iter().map(|host| filter(port, "1:", end, *host, class)));
+    }
+    commands
 }
 
 /// Interfaces of the `hosts` at home, each with a rate: classes of the one that stands for all.
@@ -173,7 +209,7 @@ fn access(rate: u64, hosts: &[Ipv4Addr]) -> Vec<String> {
     commands.extend((1..=hosts.len()).map(|n| {
         format!("class add dev {port} parent 1: classid 1:{n:x} htb rate {rate}bit {ACCESS_BURST}")
     }));
-    commands.extend(by_address(port, "1:", hosts));
+    commands.extend(by_source(port, "1:", hosts));
     commands
 }
 
@@ -201,11 +237,8 @@ fn load_modules(plan: &Plan) -> io::Result<()> {
     for word in plan.qdisc.iter().flat_map(|words| words.split_whitespace()) {
         names.push(format!("sch_{word}"));
     }
-    for flow in &plan.flows {
-        if let Work::Bulk { congestion, .. } = &flow.work {
-            names.push(format!("tcp_{congestion}"));
-        }
-    }
+    let controls = plan.flows.iter().filter_map(|flow| flow.work.congestion());
+    names.extend(controls.map(|congestion| format!("tcp_{congestion}")));
     for file in names.iter().flat_map(|name| index.files(name)) {
         let module = File::open(directory.join(file))?;
         match rustix::system::finit_module(module, c"", 0) {
@@ -281,6 +314,29 @@ mod tests {
                 filter("ip prio 1 u32 match ip src 10.1.0.1/32 flowid 10:1"),
                 filter("ip prio 1 u32 match ip src 10.1.0.2/32 flowid 10:2"),
                 filter("all prio 2 u32 match u32 0 0 flowid 10:3ff"),
+            ]
+        );
+    }
+
+    #[test]
+    fn hosts_that_are_further_have_a_delay_of_their_own() {
+        let [near, far] = [1, 2].map(|n| Ipv4Addr::new(10, 2, 0, n));
+        let ms = Duration::from_millis;
+        let one = BTreeMap::from([(ms(20), vec![near, far])]);
+        let all = "qdisc add dev far root netem delay 20000us limit 100000";
+        assert_eq!(delays("far", End::Destination, &one), [all]);
+        let two = BTreeMap::from([(ms(20), vec![near]), (ms(120), vec![far])]);
+        let filter = "filter add dev near parent 1: protocol ip prio 1 u32 match ip src";
+        assert_eq!(
+            delays("near", End::Source, &two),
+            [
+                "qdisc add dev near root handle 1: prio bands 2 \
+                 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"
+                    .into(),
+                "qdisc add dev near parent 1:1 netem delay 20000us limit 100000".into(),
+                format!("{filter} 10.2.0.1/32 flowid 1:1"),
+                "qdisc add dev near parent 1:2 netem delay 120000us limit 100000".into(),
+                format!("{filter} 10.2.0.2/32 flowid 1:2"),
             ]
         );
     }

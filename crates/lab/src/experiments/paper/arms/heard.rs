@@ -6,6 +6,7 @@
 
 use simnel_core::qdisc::{Backlog, Detail, Snapshot, Totals};
 use simnel_core::Span;
+use simnel_sim::apps::player::Playback;
 use simnel_sim::{
     Conservation, Direction, Distribution, Fates, FlowResult, Kind, LineResult, Moment, Outcome,
     Results, Setup, TcpTotals,
@@ -129,6 +130,10 @@ fn outcome(setup: &Setup, kind: &Kind, heard: &Heard) -> Outcome {
         Kind::Datagrams { .. } => {
             Outcome::Datagrams { sent, received, added_delay: added, variation, over_time }
         }
+        Kind::Messages { .. } => Outcome::Messages { sent, received, latency: added },
+        Kind::Dash(_) => {
+            Outcome::Dash(heard.played.as_ref().map(Playback::from).unwrap_or_default())
+        }
         _ => Outcome::Transfer,
     }
 }
@@ -151,6 +156,7 @@ mod tests {
     use super::*;
     use crate::experiments::paper::arms::generator::Passed;
     use simnel_scenario::{no_files, Scenario};
+    use simnel_sim::apps::player::Chunk;
 
     #[test]
     fn what_was_heard_is_measured_as_a_simulation_is() {
@@ -187,6 +193,40 @@ mod tests {
         assert_eq!(added_rtt.least(), Some(Span::ZERO));
         assert_eq!(over_time[0].greatest, Span::from_millis(70));
         assert_eq!(over_time[4].count, 2);
+    }
+
+    #[test]
+    fn messages_and_video_have_the_simulators_outcomes() {
+        let text = "duration = \"4s\"\nwarmup = \"1s\"\n\
+                    [line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
+                    [[traffic]]\nkind = \"iot\"\nsize = 100\ninterval = \"1s\"\n\
+                    [[traffic]]\nkind = \"dash\"\n";
+        let scenario = Scenario::parse(text, "test", &no_files).expect("a scenario");
+        let (setup, qdisc) = scenario.setup(None).expect("a set-up");
+        let plan = Plan::new(&setup, &qdisc, 1).expect("nothing unusual");
+        let chunk = Chunk { asked: moment(Duration::from_secs(2)), rate: 5, throughput: 7 };
+        let playback = Playback {
+            chunks: vec![chunk],
+            startup: Some(Span::from_millis(300)),
+            stalls: 1,
+            stalled: Span::from_millis(40),
+            played: Span::from_secs(3),
+        };
+        let times = [(0, Some(1)), (1, Some(20_500)), (2, None), (3, Some(30_000))];
+        let times = times.map(|(second, took)| (Duration::from_secs(second), took));
+        let heard = [
+            Heard { times: times.into(), ..Heard::default() },
+            Heard { played: Some(playback.clone().into()), ..Heard::default() },
+        ];
+        let run = finished(&setup, &plan, 1, &heard);
+        let [messages, video] = &run.results.flows[..] else { panic!("two flows") };
+        let Outcome::Messages { sent, received, latency } = &messages.outcome else {
+            panic!("messages")
+        };
+        // A message's time is all of its way: nothing is taken off for an idle line.
+        assert_eq!((*sent, *received, latency.least()), (3, 2, Some(Span::from_micros(20_500))));
+        let Outcome::Dash(played) = &video.outcome else { panic!("a video") };
+        assert_eq!(played, &playback);
     }
 
     #[test]

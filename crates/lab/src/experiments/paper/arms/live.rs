@@ -41,7 +41,7 @@ fn start_line(network: &Network, plan: &Plan, simnel: &Path) -> Result<Process, 
         "link {} {} delay {}us in-flight {UNDER_WAY}",
         Network::NEAR,
         Network::FAR,
-        plan.one_way().as_micros()
+        plan.one_way().unwrap_or_default().as_micros()
     );
     let words: Vec<&str> = words.split(' ').collect();
     Ok(network.line.spawn(simnel, &words)?)

@@ -3,16 +3,17 @@
 //! The simulator's set-up, which the scenario's text makes, is the only source: hosts keep their
 //! addresses, flows their classes and times, disciplines their words. A discipline that does not
 //! shape is put below a token bucket of the line's rate and burst, as the simulator does. What
-//! neither arm can do (web, video, jitter, a line that changes) is refused by name: no flow is left
+//! neither arm can do (web, jitter, a line that changes) is refused by name: no flow is left
 //! out silently.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use simnel_core::framing::{Cells, Framing};
 use simnel_core::{qdisc, Span, Time};
-use simnel_sim::setup::{Loss, Shaper};
+use simnel_sim::setup::{dash, Loss, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic, PATIENCE};
 use simnel_tcp::{CongestionControl, EcnMode, Pacing};
 
@@ -40,8 +41,8 @@ pub struct Plan {
     pub duration: Duration,
     /// Length of the intervals of time series.
     pub interval: Duration,
-    /// Round-trip time of every pair of hosts on the idle line.
-    pub rtt: Duration,
+    /// Round-trip time on the idle line to each host on the Internet, the same for all at home.
+    pub rtt: BTreeMap<Ipv4Addr, Duration>,
     /// Words of the disciplines, shaper included: up, down.
     pub qdisc: [String; 2],
     /// Linux's `tcp_ecn` at all hosts.
@@ -99,6 +100,26 @@ pub enum Work {
         /// Largest segment, if it is smaller than the interface's.
         mss: Option<u32>,
     },
+    /// Messages over one TCP connection.
+    Messages {
+        /// Congestion control, by Linux's name.
+        congestion: String,
+        /// Bytes of one.
+        size: usize,
+        /// From one to the next.
+        interval: Duration,
+        /// They wait for what is in flight.
+        nagle: bool,
+        /// Acknowledgements may wait.
+        delayed_ack: bool,
+    },
+    /// Video in chunks.
+    Video {
+        /// Congestion control, by Linux's name.
+        congestion: String,
+        /// The video, and its player.
+        video: Video,
+    },
     /// Requests that are answered at once.
     Ping {
         /// Payload in bytes.
@@ -122,6 +143,51 @@ pub enum Work {
         /// From one to the next.
         interval: Duration,
     },
+}
+
+impl Work {
+    /// Its congestion control, if it has one.
+    pub fn congestion(&self) -> Option<&str> {
+        match self {
+            Work::Bulk { congestion, .. }
+            | Work::Messages { congestion, .. }
+            | Work::Video { congestion, .. } => Some(congestion),
+            Work::Ping { .. } | Work::RequestResponse { .. } | Work::Datagrams { .. } => None,
+        }
+    }
+}
+
+/// A video and its player: [`dash::Params`], as they are written.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Video {
+    chunk: Duration,
+    ladder: Vec<u64>,
+    buffer: Duration,
+    prefill: Duration,
+    safety_milli: u64,
+}
+
+impl Video {
+    fn of(params: &dash::Params) -> Video {
+        Video {
+            chunk: real(params.chunk),
+            ladder: params.ladder.clone(),
+            buffer: real(params.buffer),
+            prefill: real(params.prefill),
+            safety_milli: params.safety_milli,
+        }
+    }
+
+    /// The simulator's settings.
+    pub fn params(&self) -> dash::Params {
+        dash::Params {
+            chunk: span(self.chunk),
+            ladder: self.ladder.clone(),
+            buffer: span(self.buffer),
+            prefill: span(self.prefill),
+            safety_milli: self.safety_milli,
+        }
+    }
 }
 
 impl Plan {
@@ -167,14 +233,30 @@ impl Plan {
         Direction::BOTH.into_iter().filter(goes).collect()
     }
 
-    /// The way there, and the way back: half the round-trip time each.
-    pub fn one_way(&self) -> Duration {
-        self.rtt / 2
+    /// The hosts on the Internet by the way there, or back: half the round-trip time.
+    pub fn by_distance(&self) -> BTreeMap<Duration, Vec<Ipv4Addr>> {
+        let mut hosts: BTreeMap<Duration, Vec<Ipv4Addr>> = BTreeMap::new();
+        for (host, rtt) in &self.rtt {
+            hosts.entry(*rtt / 2).or_default().push(*host);
+        }
+        hosts
+    }
+
+    /// The way to all hosts on the Internet; None if they are not equally far.
+    pub fn one_way(&self) -> Option<Duration> {
+        let distances = self.by_distance();
+        (distances.len() < 2).then(|| distances.keys().next().copied().unwrap_or_default())
     }
 }
 
-fn real(span: Span) -> Duration {
+/// A span as the clock of a real network has it.
+pub fn real(span: Span) -> Duration {
     Duration::from_nanos(span.0)
+}
+
+/// A time of a real network's clock as the simulator has it.
+pub fn span(real: Duration) -> Span {
+    Span(real.as_nanos() as u64)
 }
 
 fn refused<T>(what: impl std::fmt::Display) -> Result<T, String> {
@@ -214,18 +296,18 @@ fn words(setup: &Setup, qdisc: &[String; 2], direction: Direction) -> Result<Str
     }
 }
 
-/// The round-trip time, which must be one for all.
-fn rtt(setup: &Setup) -> Result<Duration, String> {
-    let mut all = setup.traffic.iter().flat_map(|traffic| &traffic.pairs).map(|(a, b)| {
-        let (a, b) = (&setup.hosts[*a], &setup.hosts[*b]);
-        let access = [a.egress, b.ingress, b.egress, a.ingress];
-        access.iter().map(|access| access.delay.0).sum::<u64>()
-    });
-    let first = all.next().unwrap_or(0);
-    if all.any(|rtt| rtt != first) {
-        return refused("hosts with different round-trip times");
+/// The round-trip times, of which a host on the Internet must have one.
+fn rtt(setup: &Setup) -> Result<BTreeMap<Ipv4Addr, Duration>, String> {
+    let mut all = BTreeMap::new();
+    for (home, internet) in setup.traffic.iter().flat_map(|traffic| &traffic.pairs) {
+        let (home, internet) = (&setup.hosts[*home], &setup.hosts[*internet]);
+        let access = [home.egress, internet.ingress, internet.egress, home.ingress];
+        let rtt = Duration::from_nanos(access.iter().map(|access| access.delay.0).sum());
+        if *all.entry(internet.address.into()).or_insert(rtt) != rtt {
+            return refused("hosts at home with different round-trip times");
+        }
     }
-    Ok(Duration::from_nanos(first))
+    Ok(all)
 }
 
 /// The rate of the home hosts' interfaces, which must be one for all. The Internet's have none.
@@ -258,8 +340,10 @@ fn overhead(setup: &Setup, direction: Direction) -> Result<i32, String> {
 
 /// ECN is a setting of a whole Linux host, so that all flows must agree.
 fn tcp_ecn(setup: &Setup) -> Result<u8, String> {
-    let bulk = setup.traffic.iter().filter(|traffic| matches!(traffic.kind, Kind::Bulk { .. }));
-    let mut modes = bulk.map(|traffic| traffic.tcp.ecn);
+    let over_tcp =
+        |kind: &Kind| matches!(kind, Kind::Bulk { .. } | Kind::Messages { .. } | Kind::Dash(_));
+    let flows = setup.traffic.iter().filter(|traffic| over_tcp(&traffic.kind));
+    let mut modes = flows.map(|traffic| traffic.tcp.ecn);
     let first = modes.next().unwrap_or_default();
     if modes.any(|mode| mode != first) {
         return refused("flows with and without ECN side by side");
@@ -289,12 +373,23 @@ fn flow(
     start: Time,
 ) -> Result<Flow, String> {
     let (home, internet) = traffic.pairs[index as usize % traffic.pairs.len()];
+    let congestion = traffic.tcp.congestion.name().to_string();
     let work = match &traffic.kind {
         Kind::Bulk { .. } if traffic.tcp.congestion == CongestionControl::Ledbat => {
             return refused("LEDBAT");
         }
+        Kind::Messages { size, interval } => Work::Messages {
+            congestion,
+            size: *size as usize,
+            interval: real(*interval),
+            nagle: traffic.tcp.nagle,
+            delayed_ack: traffic.tcp.delayed_ack,
+        },
+        Kind::Dash(params) if traffic.direction == Direction::Down => {
+            Work::Video { congestion, video: Video::of(params) }
+        }
         Kind::Bulk { size: None } => Work::Bulk {
-            congestion: traffic.tcp.congestion.name().into(),
+            congestion,
             paced: traffic.tcp.pacing == Pacing::On,
             mss: (traffic.tcp.mtu < MTU).then(|| traffic.tcp.advertised_mss().into()),
         },
@@ -326,7 +421,7 @@ fn flow(
 /// longer than what is left, shorter.
 pub fn shortened(setup: &Setup, longest: Duration) -> Setup {
     let mut setup = setup.clone();
-    let longest = Span(longest.as_nanos() as u64);
+    let longest = span(longest);
     // Whatever begins later than this would not be seen at all.
     setup.duration = setup.duration.min(longest.max(setup.warmup + setup.recording.interval));
     setup
@@ -334,7 +429,7 @@ pub fn shortened(setup: &Setup, longest: Duration) -> Setup {
 
 /// A moment of a run.
 pub fn moment(at: Duration) -> Time {
-    Time::ZERO + Span(at.as_nanos() as u64)
+    Time::ZERO + span(at)
 }
 
 #[cfg(test)]
@@ -372,6 +467,41 @@ mod tests {
         assert!(plan("", &hosts).expect_err("two rates").starts_with("hosts at home"));
         let cells = plan("framing = \"atm\"", "").expect_err("cells");
         assert!(cells.starts_with("a line with cells"), "{cells}");
+    }
+
+    fn internet(name: &str, rtt: &str) -> String {
+        format!("[[host]]\nname = \"{name}\"\nside = \"internet\"\nrtt = \"{rtt}\"\n")
+    }
+
+    #[test]
+    fn messages_and_video_are_orders_beside_hosts_that_are_further() {
+        let flows = "[[traffic]]\nkind = \"iot\"\nsize = 100\ninterval = \"8ms\"\nnagle = false\n\
+                     delayed-ack = false\ninternet = [\"far\"]\ncc = \"reno\"\n\
+                     [[traffic]]\nkind = \"dash\"\ninternet = [\"near\"]\n";
+        let hosts = internet("near", "40ms") + &internet("far", "240ms");
+        let plan = plan("", &(flows.to_string() + &hosts)).expect("nothing unusual");
+        let [near, far] = plan.internet[..] else { panic!("{:?}", plan.internet) };
+        let ms = Duration::from_millis;
+        let distances = BTreeMap::from([(ms(20), vec![near]), (ms(120), vec![far])]);
+        assert_eq!((plan.by_distance(), plan.one_way()), (distances, None));
+        let [_, messages, video] = &plan.flows[..] else { panic!("{:?}", plan.flows) };
+        let expected = Work::Messages {
+            congestion: "reno".into(),
+            size: 100,
+            interval: ms(8),
+            nagle: false,
+            delayed_ack: false,
+        };
+        assert_eq!((messages.internet, &messages.work), (far, &expected));
+        let Work::Video { congestion, video: player } = &video.work else { panic!("{video:?}") };
+        assert_eq!((video.up, congestion.as_str()), (false, "cubic"));
+        assert_eq!(player.params(), dash::Params::default());
+    }
+
+    #[test]
+    fn one_distance_is_the_way_to_all() {
+        let plan = plan("", "").expect("nothing unusual");
+        assert_eq!(plan.one_way(), Some(Duration::from_millis(10)));
     }
 
     #[test]

@@ -16,13 +16,19 @@ use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 
 use super::plan::{Plan, Work};
+use messages::Messages;
 pub use passage::Passed;
 use simnel_testbed::{Namespace, TestbedError};
+use stream::Manner;
+pub use video::Played;
 
 mod bulk;
 mod datagrams;
+mod messages;
 mod passage;
 mod ping;
+mod stream;
+mod video;
 
 /// Makes the kernel pace a TCP sender. Setting the socket option takes unsafe code, which this
 /// crate does without: its caller provides the function.
@@ -46,11 +52,14 @@ pub struct Sides<'a> {
 pub struct Heard {
     /// Payload bytes that arrived, by interval.
     pub bytes: Vec<u64>,
-    /// Of probes and datagrams: when each was sent, and how long it took in microseconds; None if
-    /// it never came.
+    /// Of probes, datagrams and messages: when each was sent, and how long it took in microseconds;
+    /// None if it never came.
     pub times: Vec<(Duration, Option<u32>)>,
     /// Least time on the idle line in microseconds.
     pub idle: u32,
+    /// How a video played.
+    #[serde(default)]
+    pub played: Option<Played>,
     /// Why the flow ended before its time.
     pub failure: Option<String>,
     /// Port at the Internet's host; of ICMP probes their identifier.
@@ -192,8 +201,20 @@ pub fn run(
         let number = number as u16;
         let threads = match &flow.work {
             Work::Bulk { congestion, paced, mss } => {
+                let manner = Manner { congestion: congestion.clone(), mss: *mss, nagle: true };
                 let pace = paced.then_some(sides.pace);
-                bulk::start(flow, (congestion, *mss), pace, sides, &course)
+                bulk::start(flow, manner, pace, sides, &course)
+            }
+            Work::Messages { congestion, size, interval, nagle, delayed_ack } => {
+                let (congestion, nagle) = (congestion.clone(), *nagle);
+                let manner = Manner { congestion, mss: None, nagle };
+                let messages = Messages { size: *size, interval: *interval, at_once: !delayed_ack };
+                messages::start(flow, messages, manner, sides, &course)
+            }
+            Work::Video { congestion, video } => {
+                let congestion = congestion.clone();
+                let manner = Manner { congestion, mss: None, nagle: true };
+                video::start(flow, video.params(), manner, sides, &course)
             }
             Work::Ping { size, interval, icmp: false } => {
                 ping::udp(flow, *size, *interval, sides, &course)
@@ -243,7 +264,7 @@ pub fn run(
 
 fn protocol(work: &Work) -> u8 {
     match work {
-        Work::Bulk { .. } => passage::TCP,
+        Work::Bulk { .. } | Work::Messages { .. } | Work::Video { .. } => passage::TCP,
         Work::Ping { icmp: true, .. } => passage::ICMP,
         Work::Ping { .. } | Work::RequestResponse { .. } | Work::Datagrams { .. } => passage::UDP,
     }

@@ -1,0 +1,130 @@
+//! A TCP connection between two hosts. The host at home connects, whichever way the payload goes.
+
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use super::{failed, Course, Heard, Join, Sides, AFTER, STOP_CHECK};
+use crate::experiments::paper::arms::plan::Flow;
+use simnel_testbed::TestbedError;
+
+/// Options of both ends' sockets.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    /// Congestion control, by Linux's name.
+    pub congestion: String,
+    /// Largest segment, if it is smaller than the interface's.
+    pub mss: Option<u32>,
+    /// Small writes wait for what is in flight.
+    pub nagle: bool,
+}
+
+impl Manner {
+    fn socket(&self, address: Ipv4Addr, dscp: u8) -> io::Result<Socket> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        self.apply(SockRef::from(&socket), dscp)?;
+        if let Some(mss) = self.mss {
+            socket.set_tcp_mss(mss)?;
+        }
+        socket.bind(&SocketAddr::from(SocketAddrV4::new(address, 0)).into())?;
+        Ok(socket)
+    }
+
+    /// Options that an accepted connection does not take over from its listener.
+    fn apply(&self, socket: SockRef<'_>, dscp: u8) -> io::Result<()> {
+        socket.set_tos_v4(u32::from(dscp) << 2)?;
+        socket.set_tcp_nodelay(!self.nagle)?;
+        socket.set_tcp_congestion(self.congestion.as_bytes())
+    }
+}
+
+/// Makes the listener, and threads for both ends, which wait for the flow's time. An end is given
+/// its connection, or None if there was none until the run's end, as it happens on a line that is
+/// overloaded. `heard` makes the flow's results of what client and server return.
+pub(super) fn start<C: Send + 'static, S: Send + 'static>(
+    flow: &Flow,
+    manner: Manner,
+    (sides, course): (Sides<'_>, &Course),
+    client: impl FnOnce(Option<TcpStream>) -> io::Result<C> + Send + 'static,
+    server: impl FnOnce(Option<TcpStream>) -> io::Result<S> + Send + 'static,
+    heard: impl FnOnce(C, S) -> Heard + 'static,
+) -> Result<Join, TestbedError> {
+    let (dscp, begin) = (flow.dscp, flow.start);
+    let listen = || {
+        let socket = manner.socket(flow.internet, dscp)?;
+        socket.listen(1)?;
+        socket.set_nonblocking(true)?;
+        io::Result::Ok(TcpListener::from(socket))
+    };
+    let open = || manner.socket(flow.home, dscp);
+    let listener =
+        sides.internet.enter(listen)?.map_err(|error| failed(flow, "listen for TCP", error))?;
+    let near = sides.home.enter(open)?.map_err(|error| failed(flow, "open TCP", error))?;
+    let to = listener.local_addr().map_err(|error| failed(flow, "listen for TCP", error))?;
+
+    let there = course.clone();
+    let server = thread::spawn(move || {
+        let stream = accept(&listener, begin, &there)?;
+        if let Some(stream) = &stream {
+            manner.apply(SockRef::from(stream), dscp)?;
+            there.keep(stream)?;
+        }
+        server(stream)
+    });
+    let here = course.clone();
+    let client = thread::spawn(move || {
+        here.wait(begin);
+        let stream = connect(near, to, &here)?;
+        if let Some(stream) = &stream {
+            here.keep(stream)?;
+        }
+        client(stream)
+    });
+    Ok(Box::new(move || {
+        let results = (joined(client), joined(server));
+        let heard = match results {
+            (Ok(client), Ok(server)) => heard(client, server),
+            (Err(error), _) | (_, Err(error)) => {
+                Heard { failure: Some(error.to_string()), ..Heard::default() }
+            }
+        };
+        Heard { port: to.port(), ..heard }
+    }))
+}
+
+fn joined<T>(end: JoinHandle<io::Result<T>>) -> io::Result<T> {
+    end.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the flow failed")))
+}
+
+fn accept(
+    listener: &TcpListener,
+    begin: Duration,
+    course: &Course,
+) -> io::Result<Option<TcpStream>> {
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                return Ok(Some(stream));
+            }
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
+            Err(_) if course.over() => return Ok(None),
+            // Most of the time the connection comes at once after the flow's start.
+            Err(_) if course.now() < begin => thread::sleep(STOP_CHECK / 4),
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Where each SYN is lost there is no connection, on a line as in the simulator.
+fn connect(near: Socket, to: SocketAddr, course: &Course) -> io::Result<Option<TcpStream>> {
+    let left: Duration = course.duration.saturating_sub(course.now()) + AFTER;
+    match near.connect_timeout(&to.into(), left) {
+        Err(error) if course.over() || error.kind() == ErrorKind::TimedOut => Ok(None),
+        Err(error) => Err(error),
+        Ok(()) => Ok(Some(near.into())),
+    }
+}
