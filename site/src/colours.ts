@@ -9,18 +9,20 @@ export function dash(slot: number): number[] {
     return DASHES[slot % DASHES.length]!;
 }
 
-/** The slot of each of `names`: that of its discipline, or the next free one. */
+/** The slot of each of `names`: that of its discipline, or the next free one; beyond eight names slots recur. */
 export function slots(names: string[]): number[] {
     const free = DASHES.map((_, n) => n);
     const taken = names.map((name) => {
         const at = free.indexOf(owned(name));
         return at < 0 ? null : free.splice(at, 1)[0]!;
     });
-    return taken.map((slot) => slot ?? free.shift() ?? 0);
+    let more = 0;
+    return taken.map((slot) => slot ?? free.shift() ?? more++ % DASHES.length);
 }
 
 function owned(name: string): number {
-    const full = name.toLowerCase();
+    // Of a name that has the words of both ways those of the first count.
+    const full = name.toLowerCase().replace(/^up: /, "");
     const first = full.trim().split(/\s+/)[0] ?? "";
     const whole = owners.findIndex((names) => names.includes(full));
     return whole >= 0 ? whole : owners.findIndex((names) => names.includes(first));

@@ -17,11 +17,24 @@ export async function reports(browser, simnel, root, out) {
     run("compare", ...QDISCS, "--line", "20mbit/3mbit", "--repetitions", "2", "--report", "compare.html");
     run("sweep", upload, "--over", "rtt=10ms..100ms:3,rate=2mbit..20mbit:2", "--repetitions", "2", "-o", "sweep.jsonl");
     run("plot", "sweep.jsonl", "-o", "plot.html");
+    await colours(browser, run, upload, out);
     const checks = { sim, compare, sweep, plot: sweep };
     for (const [name, check] of Object.entries(checks)) {
         for (const look of LOOKS) await one(browser, name, check, pathToFileURL(join(out, `${name}.html`)).href, look, out);
     }
     console.log("pages of commands: the verdict in words, a dot a run; nothing serious");
+}
+
+/** A discipline has its colour, also where a rate each way makes its name long. */
+async function colours(browser, run, upload, out) {
+    const words = ["cobalt", "sfq", "dualpi2", "cake bandwidth {rate}", "cake bandwidth {rate} besteffort"];
+    run("sim", upload, ...words.flatMap((words) => ["--qdisc", words]), "--report", "four.html");
+    const page = await visit(browser);
+    await page.goto(pathToFileURL(join(out, "four.html")).href);
+    assert.match(await page.locator(".legend").innerText(), /up: cake bandwidth 3mbit, down: cake/);
+    const lines = await page.locator(".legend .swatch line").evaluateAll((all) => all.map((line) => line.getAttribute("class")));
+    assert.deepEqual(lines, ["curve-7", "curve-0", "curve-2", "curve-1", "curve-3"]);
+    await page.context().close();
 }
 
 async function compare(page) {

@@ -35,12 +35,14 @@ pub fn slots(names: &[&str]) -> Vec<usize> {
     slots.into_iter().map(|slot| slot.or_else(|| rest.next()).unwrap_or(0)).collect()
 }
 
-/// The slot that a name owns: it, or its first word, is in the list.
+/// The slot that a name owns: it, or its first word, is in the list. Of a name that has the words
+/// of both ways, as `up: ..., down: ...`, those of the first count.
 fn owned(name: &str) -> Option<usize> {
     let name = name.to_lowercase();
+    let name = name.strip_prefix("up: ").unwrap_or(&name);
     let first = name.split_whitespace().next().unwrap_or_default();
     let with = |what: &str| owners().iter().position(|names| names.iter().any(|one| one == what));
-    with(&name).or_else(|| with(first))
+    with(name).or_else(|| with(first))
 }
 
 #[cfg(test)]
@@ -51,6 +53,8 @@ mod tests {
     fn a_discipline_has_its_colour_whoever_stands_beside_it() {
         assert_eq!(slots(&["cake bandwidth {rate}", "pfifo limit 100"]), [1, 0]);
         assert_eq!(slots(&["FIFO", "x", "FQ-CoDel", "cake", "cake nat"]), [0, 3, 2, 1, 4]);
+        let ways = "up: cake bandwidth 3mbit, down: cake bandwidth 20mbit";
+        assert_eq!(slots(&["cobalt", "sfq", "dualpi2", ways]), [7, 0, 2, 1]);
         let many: Vec<String> = (0..20).map(|n| format!("n{n}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(slots(&many)[8..10], [0, 1]);
