@@ -112,9 +112,21 @@ examples_in_documentation() {
     cargo test --workspace --locked --no-fail-fast --doc
 }
 
-# What comes after this in a lane needs the program that the tests come with, or shares their folder.
+# What comes after this in a lane needs the program that the tests come with.
 after_build() {
     until [ -e "$logs/built" ]; do sleep 1; done
+}
+
+# What comes after this shares the tests' folder, which is locked until the first of them runs.
+after_begin() {
+    until [ -e "$logs/tested" ] || grep -q '^ *Running' "$logs/tests.log" 2>/dev/null; do
+        sleep 1
+    done
+}
+
+# What comes after this waits for answers that must come in time.
+after_tests() {
+    until [ -e "$logs/tested" ]; do sleep 1; done
 }
 
 # What builds or runs on one core most of the time.
@@ -124,12 +136,10 @@ on_one_core() {
     step 'compiled code' compiled_code
     after_build
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
-    step 'mutants' mutants
     step 'package' package
     step 'examples in documentation' examples_in_documentation
 }
 
-# What waits for somebody else's answer comes last.
 on_all_cores() {
     # A fixed seed: what fails here fails for everybody. New ground is broken by `make fuzz`, whose
     # optimised build would take longer here than all its targets.
@@ -137,23 +147,33 @@ on_all_cores() {
     step 'fuzz targets' "${bounded[@]}" scripts/fuzz.sh build
     after_build
     step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
+    step 'Linux beside' linux_beside
+    step 'examples' examples
+    after_tests
+    step 'python' scripts/python.sh test
+    step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
+}
+
+# What reads the workspace once more.
+of_the_workspace() {
+    after_begin
     step 'lints' lints
     step 'simulation side' simulation_side
     step 'documentation' documentation
-    step 'Linux beside' linux_beside
-    step 'examples' examples
-    step 'python' scripts/python.sh test
-    step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
+    after_tests
+    step 'mutants' mutants
 }
 
 step 'format' scripts/format.sh --check
 beside on_one_core
 beside on_all_cores
+beside of_the_workspace
 step 'build' tests_built
 touch "$logs/built"
 step 'tests' tests
 # Not beside them: who gets no processor has no daemon that answers.
 step 'page of serve' env SIMNEL=target/debug/simnel scripts/site.sh page
+touch "$logs/tested"
 for lane in "${lanes[@]}"; do
     wait "$lane" || echo 'FAILED  steps beside the tests: they did not come to their end' >>"$logs/summary"
 done

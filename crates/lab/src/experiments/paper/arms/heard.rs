@@ -158,15 +158,20 @@ mod tests {
     use simnel_scenario::{no_files, Scenario};
     use simnel_sim::apps::player::Chunk;
 
+    fn planned(text: &str) -> (Setup, Plan) {
+        let scenario = Scenario::parse(text, "test", &no_files).expect("a scenario");
+        let (setup, qdisc) = scenario.setup(None).expect("a set-up");
+        let plan = Plan::new(&setup, &qdisc, 1).expect("nothing unusual");
+        (setup, plan)
+    }
+
     #[test]
     fn what_was_heard_is_measured_as_a_simulation_is() {
         let text = "duration = \"4s\"\nwarmup = \"1s\"\ninterval = \"500ms\"\n\
                     [line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
                     [[traffic]]\nkind = \"bulk\"\ndirection = \"down\"\n\
                     [[traffic]]\nkind = \"ping\"\n";
-        let scenario = Scenario::parse(text, "test", &no_files).expect("a scenario");
-        let (setup, qdisc) = scenario.setup(None).expect("a set-up");
-        let plan = Plan::new(&setup, &qdisc, 1).expect("nothing unusual");
+        let (setup, plan) = planned(text);
         let seconds = |n: u64| Duration::from_secs(n);
         let heard = [
             Heard { bytes: vec![100, 100, 7, 7, 7, 7, 7, 7], ..Heard::default() },
@@ -201,9 +206,7 @@ mod tests {
                     [line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
                     [[traffic]]\nkind = \"iot\"\nsize = 100\ninterval = \"1s\"\n\
                     [[traffic]]\nkind = \"dash\"\n";
-        let scenario = Scenario::parse(text, "test", &no_files).expect("a scenario");
-        let (setup, qdisc) = scenario.setup(None).expect("a set-up");
-        let plan = Plan::new(&setup, &qdisc, 1).expect("nothing unusual");
+        let (setup, plan) = planned(text);
         let chunk = Chunk { asked: moment(Duration::from_secs(2)), rate: 5, throughput: 7 };
         let playback = Playback {
             chunks: vec![chunk],
@@ -235,9 +238,7 @@ mod tests {
                     [line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
                     [[traffic]]\nkind = \"bulk\"\ndirection = \"down\"\n\
                     [[traffic]]\nkind = \"bulk\"\ndirection = \"down\"\n";
-        let scenario = Scenario::parse(text, "test", &no_files).expect("a scenario");
-        let (setup, qdisc) = scenario.setup(None).expect("a set-up");
-        let plan = Plan::new(&setup, &qdisc, 1).expect("nothing unusual");
+        let (setup, plan) = planned(text);
         let passed = |waits: &[u32]| {
             let down = Passed { bytes: 500_000, waits: waits.to_vec() };
             Heard { passed: [Passed::default(), down], ..Heard::default() }
