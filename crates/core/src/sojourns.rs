@@ -16,6 +16,7 @@ pub const BUCKETS: usize = 64;
 const FIRST: u32 = 14;
 /// Buckets to a doubling are 2 to the power of this.
 const FINENESS: u32 = 2;
+
 /// The bucket of a sojourn time.
 #[inline]
 pub fn bucket(sojourn: Span) -> usize {

@@ -229,8 +229,8 @@ const _: () = {
 };
 
 /// Counts the packet that leaves at `now`, and those before it since the last one that was looked
-/// at: they have `waited` so long. Number of the packet, counted from
-/// this one, that is looked at next. This one still lies where it did.
+/// at: they have `waited` so long. Number of the packet, counted from this one, that is looked at
+/// next. This one still lies where it did.
 #[no_mangle]
 pub extern "C" fn simnel_look(line: &mut Line, waited: u64, now: u64) -> u32 {
     line.waits.look(Span(waited), Time(now))
