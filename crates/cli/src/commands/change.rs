@@ -128,10 +128,7 @@ impl Running {
     fn words(&mut self, direction: Direction) -> miette::Result<Option<String>> {
         match self {
             Running::Daemon(client) => client.words(direction),
-            Running::Kernel(all) => {
-                let present = all.iter().find(|shaped| shaped.direction == direction);
-                present.map(Shaped::words).transpose()
-            }
+            Running::Kernel(all) => Shaped::find(all, direction).map(Shaped::words).transpose(),
         }
         .into_diagnostic()
     }
@@ -144,19 +141,14 @@ impl Running {
                 Some(span) => client.try_out(direction, &words, Duration::from_nanos(span.0)),
                 None => client.change(direction, &words),
             },
-            Running::Kernel(all) => {
-                let present = all.iter().find(|shaped| shaped.direction == direction);
-                match (present, args.trial) {
-                    (Some(present), Some(span)) => {
-                        kernel::try_out(directory, present, config, span)
-                    }
-                    (Some(present), None) => kernel::change(present, config)
-                        .and_then(|()| kernel::decide(directory, &args.interface, direction)),
-                    (None, _) => {
-                        Err(Error::NoDirection { interface: args.interface.clone(), direction })
-                    }
+            Running::Kernel(all) => match (Shaped::find(all, direction), args.trial) {
+                (Some(present), Some(span)) => kernel::try_out(directory, present, config, span),
+                (Some(present), None) => kernel::change(present, config)
+                    .and_then(|()| kernel::decide(directory, &args.interface, direction)),
+                (None, _) => {
+                    Err(Error::NoDirection { interface: args.interface.clone(), direction })
                 }
-            }
+            },
         }
         .into_diagnostic()
     }

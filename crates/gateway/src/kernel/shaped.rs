@@ -46,6 +46,11 @@ pub struct Shaped {
 }
 
 impl Shaped {
+    /// The one of `all`, of one interface, in `direction`.
+    pub fn find(all: &[Shaped], direction: Direction) -> Option<&Shaped> {
+        all.iter().find(|shaped| shaped.direction == direction)
+    }
+
     fn maker(&self) -> Maker {
         match self.listed.is_ours() {
             true => Maker::Module,
@@ -191,8 +196,7 @@ pub fn shaped(interface: Option<&str>) -> Result<Vec<Shaped>, Error> {
 /// # Errors
 /// A system call failed; Linux's settings cannot be read.
 pub fn words(interface: &str, direction: Direction) -> Result<Option<String>, Error> {
-    let all = shaped(Some(interface))?;
-    all.iter().find(|shaped| shaped.direction == direction).map(Shaped::words).transpose()
+    Shaped::find(&shaped(Some(interface))?, direction).map(Shaped::words).transpose()
 }
 
 fn find(kernel: &Qdiscs, interface: Option<&str>) -> Result<Vec<Shaped>, Error> {
@@ -224,7 +228,7 @@ pub fn change(present: &Shaped, config: &Config) -> Result<(), Error> {
 pub(crate) fn hold(wanted: &Wanted) -> Result<Maker, Error> {
     let interface = wanted.interface.as_str();
     let present = shaped(Some(interface))?;
-    let runs = |direction| present.iter().any(|shaped| shaped.direction == direction);
+    let runs = |direction| Shaped::find(&present, direction).is_some();
     let is_same = |way: &Direction| runs(*way) == wanted.direction(*way).is_some();
     let Some(maker) =
         present.first().map(Shaped::maker).filter(|_| Direction::BOTH.iter().all(is_same))

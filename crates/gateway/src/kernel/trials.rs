@@ -227,7 +227,7 @@ fn lead(interface: &str, back: &Back) -> Result<(), Error> {
             let config =
                 parse(words).map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
             let present = shaped(Some(interface))?;
-            let present = present.iter().find(|shaped| shaped.direction == direction);
+            let present = Shaped::find(&present, direction);
             present.map_or(Ok(()), |present| change(present, &config))
         }
     }
