@@ -5,8 +5,10 @@
 #
 # Each is built, must not be above 4 MB, and is run: its version, its words, and what it says of a file
 # with a mistake. Those of other processors run under qemu-user (Debian: qemu-user-static). Results are
-# target/static/simnel-ARCHITECTURE. What cannot be built or run here says so in a line that starts with
-# NOT RUN: and the exit status is 1 only for what is wrong.
+# target/static/simnel-ARCHITECTURE. Where rustup has no standard library for armv7, it is compiled from
+# its sources, with the C library and the unwinder of Debian's packages (another three minutes). What
+# cannot be built or run here says so in a line that starts with NOT RUN: and the exit status is 1 only
+# for what is wrong.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
@@ -28,6 +30,30 @@ describe() {
     return 0
 }
 
+# What the linker needs beside the standard library for armv7, in the folder $parts: Debian's musl, and
+# the unwinder that GCC brings. Nothing is installed.
+parts=$PWD/target/static/armv7-musl
+armhf() { # TOOL ARGUMENT...
+    tool=$1 && shift
+    "apt-$tool" -qq -o APT::Architecture=armhf -o APT::Architectures=armhf \
+        -o Dir::State::Lists="$PWD/lists" -o Dir::Cache="$PWD/cache" "$@" 2>/dev/null
+}
+fetch_parts() {
+    [ -d "$parts" ] && return 0
+    command -v dpkg-deb >/dev/null || return 1
+    rm -rf "$parts.new"
+    mkdir -p "$parts.new/lists/partial" "$parts.new/cache/archives/partial" "$parts.new/lib"
+    (
+        # Another's archive may be out of order; what is needed is downloaded, or not.
+        cd "$parts.new" && { armhf get update || true; } &&
+            gcc=$(armhf cache pkgnames libgcc- | grep -E '^libgcc-[0-9]+-dev$' | sort -V | tail -n 1) &&
+            armhf get download musl-dev "$gcc" &&
+            for package in ./*.deb; do dpkg-deb -x "$package" . || exit 1; done &&
+            cp usr/lib/arm-linux-musleabihf/*.[ao] usr/lib/gcc/arm-linux-gnueabihf/*/crt*.o lib &&
+            cp usr/lib/gcc/arm-linux-gnueabihf/*/libgcc_eh.a lib/libunwind.a
+    ) && mv "$parts.new/lib" "$parts" && rm -rf "$parts.new"
+}
+
 # True if the program does what the gateway does everywhere.
 works() { # PROGRAM...
     file=$(mktemp)
@@ -43,14 +69,22 @@ works() { # PROGRAM...
 mkdir -p target/static
 for architecture in ${*:-x86_64 aarch64 armv7}; do
     describe "$architecture"
-    if ! rustup target list --installed 2>/dev/null | grep -qx "$target" &&
-        ! rustup target add "$target" >/dev/null 2>&1; then
-        not_run "$architecture: no standard library (rustup target add $target)"
-        continue
-    fi
     # The linker that comes with the toolchain serves all of them; nothing is compiled from C.
     variable=CARGO_TARGET_$(echo "$target" | tr 'a-z-' 'A-Z_')
-    if ! env "${variable}_LINKER=rust-lld" cargo build --profile router --locked --package simnel \
+    set -- "${variable}_LINKER=rust-lld"
+    if ! rustup target list --installed 2>/dev/null | grep -qx "$target" &&
+        ! rustup target add "$target" >/dev/null 2>&1; then
+        sources=$(rustc --print sysroot)/lib/rustlib/src/rust/library
+        if [ "$architecture" != armv7 ] || [ ! -d "$sources" ] || ! fetch_parts; then
+            not_run "$architecture: no standard library (rustup target add $target), nor what its sources need:" \
+                "rust-src, Debian's package lists"
+            continue
+        fi
+        # A stable compiler takes `build-std` only if it is told to.
+        set -- "$@" "${variable}_RUSTFLAGS=-Lnative=$parts" RUSTC_BOOTSTRAP=1 \
+            CARGO_UNSTABLE_BUILD_STD=std,panic_abort
+    fi
+    if ! env "$@" cargo build --profile router --locked --package simnel \
         --no-default-features --target "$target"; then
         fail "$architecture does not build"
         continue
