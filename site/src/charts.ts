@@ -41,6 +41,12 @@ function band(curves: Float64Array[], length: number, floor: number): Band {
     return all;
 }
 
+/** The greatest of the medians (`which` is 1), or of the greatest (3), of all disciplines. */
+function greatest(data: uPlot.AlignedData, which: 1 | 3): number {
+    const curves = data.filter((_, n) => n > 0 && n % 3 === which % 3);
+    return curves.flatMap((values) => Array.from(values)).reduce((a: number, b) => Math.max(a, b ?? 0), 0);
+}
+
 export function style(name: string): string {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -54,8 +60,8 @@ class Chart {
     private shape = "";
     private names: string[] = [];
 
-    constructor(private readonly kind: Curve["kind"], name: string) {
-        this.caption.textContent = `${TITLES[kind](name)}, ${UNITS[kind]}`;
+    constructor(private readonly kind: Curve["kind"], private readonly name: string) {
+        this.caption.textContent = this.title();
         this.readout.className = "readout";
         this.area.tabIndex = 0;
         this.area.setAttribute("role", "img");
@@ -66,6 +72,9 @@ class Chart {
 
     draw(data: uPlot.AlignedData, names: string[], width: number): void {
         this.names = names;
+        const highest = isDelay(this.kind) ? 0 : greatest(data, 3);
+        const isCut = highest > this.end(data);
+        this.caption.textContent = this.title() + (isCut ? `; bursts of single runs, up to ${told(highest, UNITS[this.kind])}, are cut` : "");
         const shape = `${slots(names)} ${document.documentElement.dataset.scheme}`;
         if (!this.plot || shape !== this.shape) {
             this.plot?.destroy();
@@ -91,6 +100,16 @@ class Chart {
         this.figure.remove();
     }
 
+    private title(): string {
+        return `${TITLES[this.kind](this.name)}, ${UNITS[this.kind]}`;
+    }
+
+    /** Where a linear axis ends: bursts of single runs, where a gap in TCP's order closes, would make all else flat. */
+    private end(data: uPlot.AlignedData): number {
+        const most = this.kind === "queue" ? greatest(data, 3) : 1.2 * greatest(data, 1);
+        return Math.max(most, 1) * 1.05;
+    }
+
     private options(width: number): uPlot.Options {
         const { kind } = this;
         const grid = { stroke: style("--grid"), width: 1 };
@@ -105,12 +124,7 @@ class Chart {
             const last = series.length - 1;
             bands.push({ series: [last, last - 1], fill: `${stroke}33` });
         }
-        // Bursts of single runs, where a gap in TCP's order closes, would make all else flat.
-        const range: uPlot.Scale.Range = (plot, _, high) => {
-            const middles = plot.data.filter((_, n) => n % 3 === 1).flatMap((values) => Array.from(values));
-            const most = kind === "queue" ? (high ?? 0) : 1.2 * middles.reduce((a: number, b) => Math.max(a, b ?? 0), 0);
-            return [0, Math.max(most, 1) * 1.05];
-        };
+        const range: uPlot.Scale.Range = (plot) => [0, this.end(plot.data)];
         // Whole decades, and one at least.
         const decades: uPlot.Scale.Range = (_, low, high) => {
             const first = 10 ** Math.floor(Math.log10(low || LEAST_MS));

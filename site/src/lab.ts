@@ -250,7 +250,7 @@ class Lab {
         });
         this.form.complainScenario(scenario);
         const missing = results.every(isShown) ? "" : broken || "Something cannot be simulated: see the fields in red.";
-        const odd = this.odd.length > 0 ? `Not understood in the address, and left out: ${this.odd.join(", ")}.` : "";
+        const odd = this.odd.length > 0 ? `Of what the address says, this was left out: ${this.odd.join(", ")}.` : "";
         remark(`${missing} ${odd}`.trim());
         say(results.some(isShown) ? "1 run" : "");
         document.documentElement.dataset.runs = "1";

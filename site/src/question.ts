@@ -139,7 +139,11 @@ export function fromAddress(address: string): { question: Question; odd: string[
         return true;
     };
     const parts = [...new URLSearchParams(address.replace(/^#/, ""))];
-    const odd = parts.filter(([key, text]) => !take(key, text)).map(([key, text]) => `${key}=${text}`);
+    const odd = parts.flatMap(([key, text]) => {
+        if (take(key, text)) return [];
+        const isOneTooMany = key === "qdisc";
+        return [`${key}=${text}${isOneTooMany ? ` (more than ${MOST_DISCIPLINES} disciplines)` : ""}`];
+    });
     if (disciplines.length > 0) question.disciplines = disciplines;
     return { question, odd };
 }

@@ -476,7 +476,7 @@ function drawStrips(context: CanvasRenderingContext2D, scene: Scene, top: number
     const moment = (frame: number) => frame * head.interval_s;
 
     const longest = Math.max(1, ...scene.totals);
-    strip(`Packets waiting ${way ? "down" : "up"}; below them drops (×) and marks (▲)`, [[0, "0"], [1, String(longest)]]);
+    strip(`Packets waiting ${way ? "down" : "up"}; below them a row of drops and one of marks`, [[0, "0"], [1, String(longest)]]);
     // Those of each flow upon those of the flows before it.
     const below = new Float64Array(frames);
     for (const line of lines) {

@@ -76,6 +76,10 @@ async function addresses(browser, address) {
     const page = await open(browser, address, { hash: "#down=abc&up=7&uplaods=3&cc=nonsense" });
     await says(page, "#remark", /left out: down=abc, uplaods=3, cc=nonsense\.$/);
     assert.equal(await page.locator("#up").inputValue(), "7");
+    const many = [1, 2, 3, 4, 5, 6, 7].map((limit) => `qdisc=pfifo+limit+${limit}00`).join("&");
+    const full = await open(browser, address, { hash: `#runs=1&seconds=10&${many}` });
+    await says(full, "#remark", /left out: qdisc=pfifo limit 700 \(more than 6 disciplines\)\.$/);
+    await full.context().close();
     await page.locator("#up").fill("6");
     await says(page, "#remark", /^$/);
     await page.context().close();

@@ -23,5 +23,8 @@ export async function telling(browser, address) {
     assert.deepEqual(cells.filter((cell) => /^(.+) \1 to \1$/.test(cell)), [], "runs that read alike are said once");
     assert.equal(await none.locator("#figures th", { hasText: "game up: quality" }).count(), 0, "a game has none");
     await none.context().close();
+    const bursts = await open(browser, address, { hash: "#downloads=2&seconds=20", runs: 8 });
+    await says(bursts, "#charts", /Goodput: download down, Mbit\/s; bursts of single runs, up to \d+ Mbit\/s, are cut/);
+    await bursts.context().close();
     console.log("loss counts as delay does, and each discipline has its curves");
 }

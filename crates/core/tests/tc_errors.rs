@@ -183,7 +183,7 @@ fn errors_say_what_would_have_been_right() {
         ("cake bandwidth", "a RATE such as 20mbit"),
         ("cake bandwidth fast", "a RATE such as 20mbit"),
         ("cake queues 1000", "a power of two, 8 to 32768"),
-        ("netem loss 1%", "a word that is known here, too"),
+        ("netem loss 1%", "a discipline or keyword that `simnel words` lists"),
         ("tbf rate 1mbit burst 9k limit 9k limit 8k", "something that was not said before"),
     ] {
         let error = qdisc::parse(words).unwrap_err();

@@ -104,7 +104,7 @@ impl ParseError {
             Problem::Misplaced { .. } => "a keyword that goes with the others",
             Problem::Missing { expected, .. } | Problem::Invalid { expected, .. } => expected,
             Problem::OutOfRange { range, .. } => range,
-            Problem::Foreign { .. } => "a word that is known here, too",
+            Problem::Foreign { .. } => "a discipline or keyword that `simnel words` lists",
             Problem::Twice { .. } => "something that was not said before",
             Problem::Slip { .. } => "a RATE such as 20mbit",
         }
