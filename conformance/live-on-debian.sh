@@ -66,7 +66,7 @@ SCRIPT
 modules='veth dummy ifb tun bridge br_netfilter 8021q nf_tables nf_conntrack nf_conntrack_netlink nfnetlink_queue
     nfnetlink_log nft_queue nft_ct nft_masq nft_nat nft_log nft_chain_nat nft_socket nft_numgen nft_hash nft_limit
     nft_reject_inet nft_meta_bridge nft_compat nft_xfrm xt_NFQUEUE xfrm_user esp4 esp6 sch_cake sch_tbf sch_htb sch_ingress
-    cls_matchall act_mirred nf_flow_table nf_flow_table_inet nft_flow_offload'
+    cls_matchall act_mirred act_ctinfo nf_flow_table nf_flow_table_inet nft_flow_offload'
 ARCH=$arch ICOUNT=1 SECONDS_AT_MOST=7200 TREE=$guest/tree MODULES=$modules LOG=$guest/log \
     kernel/guest/qemu "$guest"/boot/vmlinuz-* "$work/script" "$work/netns" | tee "$guest/output"
 count() { grep -c "^test .* \.\.\. $1\$" "$guest/output" || true; }

@@ -459,7 +459,7 @@ mod tests {
         let share = "[[share]]\naddress = \"10.0.0.0/8\"\nupload = \"1mbit\"\n";
         for (keys, expected) in [
             ("upload = \"2mbit..9mbit\"\nautorate = true", "`autorate` moves it: leave one"),
-            ("upload = \"9mbit\"\nbackend = \"kernel\"", "rules and shares for `eth0` need the"),
+            ("upload = \"9mbit\"\nbackend = \"kernel\"", "a share for `eth0`: its classes are"),
         ] {
             let error = parse(&format!("[[interface]]\nname = \"eth0\"\n{keys}\n{share}"));
             assert!(error.as_ref().unwrap_err().contains(expected), "{error:?}");
@@ -467,6 +467,23 @@ mod tests {
         let other = "[[interface]]\nname = \"eth0\"\ndownload = \"2mbit..9mbit\"\n\
                      upload = \"9mbit\"\nautorate = true\n";
         assert!(parse(&format!("{other}{share}")).is_ok(), "that direction has no share");
+    }
+
+    #[test]
+    fn the_kernels_disciplines_have_rules_with_tiers() {
+        let read = |rule: &str| {
+            let eth0 = "[[interface]]\nname = \"eth0\"\nbackend = \"kernel\"\nupload = \"9mbit\"\n";
+            parse(&format!("{eth0}[[rule]]\nport = 5000\n{rule}\n"))
+        };
+        assert_eq!(read("tier = \"voice\"").unwrap()[0].rules.len(), 1);
+        for (rule, expected) in [
+            ("pass = true", "rule 1, `pass` for `eth0`: every packet of an interface passes"),
+            ("class = \"1:10\"", "rule 1, `class` for `eth0`: classes are"),
+            ("tier = \"video\"", "`cake diffserv3` has"),
+        ] {
+            let error = read(rule).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -87,12 +87,19 @@ pub enum Error {
          {0} uses some: take those rules out, or leave `mark_mask` out"
     )]
     NoTierBits(String),
-    /// Rules of an interface that the kernel shapes.
+    /// A rule of an interface that the kernel shapes.
     #[error(
-        "the rules and shares for `{0}` need the daemon: what arrives passes the kernel's \
-         discipline before any table could mark it; say `backend = \"userspace\"`, or take them out"
+        "{rule} for `{interface}`: {why}; with `backend = \"kernel\"` it cannot be had: say \
+         `backend = \"userspace\"`, or take it out"
     )]
-    RulesInKernel(String),
+    RuleInKernel {
+        /// The interface.
+        interface: String,
+        /// The rule, or what stands for it in the file.
+        rule: String,
+        /// The reason.
+        why: &'static str,
+    },
     /// Rules of a bridge's port.
     #[error("`{0}` is a port of a bridge, for which there are no rules yet: take the rules out")]
     RulesOnBridge(String),

@@ -71,6 +71,7 @@ pub mod presence;
 mod privileges;
 pub mod record;
 mod routes;
+mod ruled;
 pub mod rules;
 mod segments;
 mod server;

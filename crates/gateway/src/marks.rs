@@ -2,10 +2,12 @@
 //! them: such as no rule on this machine uses.
 //!
 //! Bits of others are read as the daemon starts: rules of nftables (also those that iptables has
-//! made there) and of policy routing. Rules of a load balancer's or firewall's own that come later
-//! are not seen, nor are those of the old iptables, of which the kernel tells the names of tables
-//! only. Our bits are set between a verdict and the next chain, and cleared where packets of the
-//! interface come in; all other bits stay as they are.
+//! made there) and of policy routing. Bits of the connection mark count as well, from which others
+//! restore the packet's, and in which rules for what arrives have their tiers where the kernel
+//! shapes. Rules of a load balancer's or firewall's own that come later are not seen, nor are those
+//! of the old iptables, of which the kernel tells only names of tables. Our bits are set between a
+//! verdict and the next chain, and cleared where packets of the interface come in; all other bits
+//! stay as they are.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -140,22 +142,23 @@ fn expressions(list: &[u8]) -> u32 {
         let attribute = |wanted| Attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
         let number = |wanted| attribute(wanted).and_then(be);
         match name.as_str() {
-            "meta" if number(2) == Some(libc::NFT_META_MARK as u32) => match (number(1), number(3))
-            {
-                (Some(to), _) => {
-                    registers.insert(to, Held::Mark { mask: u32::MAX, changed: 0 });
+            "meta" | "ct" if number(2) == Some(mark_key(&name)) => {
+                match (number(1), number(source(&name))) {
+                    (Some(to), _) => {
+                        registers.insert(to, Held::Mark { mask: u32::MAX, changed: 0 });
+                    }
+                    (_, Some(from)) => {
+                        bits |= match registers.get(&from) {
+                            Some(Held::Mark { changed, .. }) => *changed,
+                            Some(Held::Value(value)) => *value,
+                            Some(Held::Other { mask }) if *mask != u32::MAX => *mask,
+                            // Any value may come, and which bits matter shows where it was made.
+                            _ => 0,
+                        };
+                    }
+                    _ => {}
                 }
-                (_, Some(from)) => {
-                    bits |= match registers.get(&from) {
-                        Some(Held::Mark { changed, .. }) => *changed,
-                        Some(Held::Value(value)) => *value,
-                        Some(Held::Other { mask }) if *mask != u32::MAX => *mask,
-                        // Any value may come, and which bits matter shows where it was made.
-                        _ => 0,
-                    };
-                }
-                _ => {}
-            },
+            }
             "immediate" => {
                 if let (Some(to), Some(value)) = (number(1), attribute(2).and_then(value)) {
                     registers.insert(to, Held::Value(value));
@@ -198,8 +201,23 @@ fn expressions(list: &[u8]) -> u32 {
     bits
 }
 
+/// Key of the packet's mark, or of the connection's.
+fn mark_key(expression: &str) -> u32 {
+    let key = if expression == "ct" { libc::NFT_CT_MARK } else { libc::NFT_META_MARK };
+    key as u32
+}
+
+/// The attribute of the register that is written from.
+fn source(expression: &str) -> i32 {
+    if expression == "ct" {
+        4
+    } else {
+        3
+    }
+}
+
 fn is_mark(name: &str) -> bool {
-    name.eq_ignore_ascii_case("mark")
+    ["mark", "connmark"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Uses by rules of policy routing.
@@ -362,6 +380,18 @@ mod tests {
         assert_eq!(bits(&twice.concat()), 0xff00);
         let set = bitwise(u32::MAX, 0x30);
         assert_eq!(bits(&[("meta", &load), ("bitwise", &set), ("meta", &store)]), 0x30);
+        // The connection's mark is another one of the same bits.
+        let load_ct = |w: &mut Writer| {
+            w.number(1, 1);
+            w.number(2, libc::NFT_CT_MARK);
+        };
+        let store_ct = |w: &mut Writer| {
+            w.number(2, libc::NFT_CT_MARK);
+            w.number(4, 1);
+        };
+        assert_eq!(bits(&[("ct", &load_ct), ("bitwise", &masked), ("cmp", &cmp(0x10))]), 0xf0);
+        assert_eq!(bits(&[("ct", &load_ct), ("bitwise", &changed), ("ct", &store_ct)]), 0xff00);
+        assert_eq!(bits(&[("immediate", &immediate(0x5)), ("ct", &store_ct)]), 5);
         // Of another thing, the bits that are let through; a whole one may have any.
         let other = |w: &mut Writer| w.number(1, 1);
         assert_eq!(bits(&[("ct", &other), ("bitwise", &masked), ("meta", &store)]), 0xf0);
@@ -391,6 +421,8 @@ mod tests {
         assert_eq!(bits(&[("target", &xt("MARK", 0x100, 0x3f00))]), 0x3f00);
         assert_eq!(bits(&[("match", &xt("mark", 0x21, u32::MAX))]), 0x21);
         assert_eq!(bits(&[("target", &xt("MARK", 0x21, u32::MAX))]), 0x21);
+        assert_eq!(bits(&[("match", &xt("connmark", 0x10, 0xf0))]), 0xf0);
+        assert_eq!(bits(&[("target", &xt("CONNMARK", 0x100, 0x3f00))]), 0x3f00);
         // `--xor-mark` has no mask.
         assert_eq!(bits(&[("target", &xt("MARK", 0x4, 0))]), 0x4);
         assert_eq!(bits(&[("target", &xt("DSCP", 0x4, 0xf))]), 0);

@@ -25,6 +25,8 @@ const VERDICT: i32 = SUBSYSTEM | libc::NFQNL_MSG_VERDICT;
 const CONFIG: i32 = SUBSYSTEM | libc::NFQNL_MSG_CONFIG;
 const VERDICT_BATCH: i32 = SUBSYSTEM | libc::NFQNL_MSG_VERDICT_BATCH;
 
+/// Queue numbers that we use: out of the way of the small numbers that people choose by hand.
+pub(crate) const QUEUE_NUMBERS: std::ops::RangeInclusive<u16> = 0x51a0..=0x51ff;
 /// Bytes of each packet that are copied: IPv6 with two extension headers and TCP with all options
 /// is 40 + 2 × 24 + 60; 6in4 takes 20 more.
 const COPY_RANGE: u32 = 168;

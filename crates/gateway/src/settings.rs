@@ -9,7 +9,7 @@ use crate::datapath::Tuning;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::nft::MarkBits;
-use crate::rules::Rule;
+use crate::rules::{Action, Rule};
 
 /// Where control sockets and locks lie unless told otherwise.
 pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
@@ -124,14 +124,28 @@ impl Settings {
         let asks_nobody = |autorate: &Autorate| !autorate.probes();
         let because: fn(String) -> Error = if self.autorate.as_ref().is_some_and(asks_nobody) {
             Error::NobodyTells
-        } else if !self.rules.is_empty() {
-            // The marks that rules make are the daemon's.
-            Error::RulesInKernel
+        } else if let Some(error) = self.rules.iter().find_map(|rule| self.not_in_kernel(rule)) {
+            return Some(error);
         } else if self.tuning.lanes.are_several() {
             Error::LanesInKernel
         } else {
             return None;
         };
         Some(because(self.interface.clone()))
+    }
+
+    /// The reason why the kernel's disciplines cannot carry `rule` out, if so.
+    fn not_in_kernel(&self, rule: &Rule) -> Option<Error> {
+        let (key, why) = match rule.action {
+            Action::Tier(_) => return None,
+            Action::Pass => ("`pass`", "every packet of an interface passes its discipline"),
+            Action::Class(_) => ("`class`", "classes are told to what leaves only"),
+            Action::Share(_) => ("a share", "its classes are the daemon's"),
+        };
+        let rule = match rule.action {
+            Action::Share(_) => key.to_owned(),
+            _ => format!("rule {}, {key}", rule.number),
+        };
+        Some(Error::RuleInKernel { interface: self.interface.clone(), rule, why })
     }
 }

@@ -10,9 +10,9 @@ use simnel_core::Rate;
 use super::{Finding, Level};
 use crate::control::{self, Client, Reply, Request};
 use crate::error::Error;
-use crate::gateway::QUEUE_NUMBERS;
 use crate::kernel::{self, Listed, Qdiscs, INGRESS, ROOT};
 use crate::netlink::Attributes;
+use crate::nfqueue::QUEUE_NUMBERS;
 use crate::presence::Change;
 
 /// Disciplines that hold packets back.

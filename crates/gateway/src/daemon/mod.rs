@@ -347,8 +347,7 @@ impl Daemon {
             warnings.extend(followed.map(|what| format!("{interface}: {what}")));
             warnings.extend(presence.new_in_tables(now));
             gateway.end_recordings(|client| self.server.has(client));
-            let followed = gateway.follow_clock().and_then(|()| gateway.follow_cgroups());
-            match followed.and_then(|()| gateway.free_tiers()) {
+            match gateway.follow_rules() {
                 Ok(()) => told.forget(),
                 Err(error) => warnings.extend(told.news(format!("{interface}: {error}"))),
             }
@@ -432,7 +431,9 @@ impl Daemon {
     /// Lets rules follow host names.
     fn learn_names(&mut self) {
         let learnt = |served: &mut Served| served.gateway.learn_names(sys::now()).err();
-        let errors: Vec<Error> = self.served.iter_mut().filter_map(learnt).collect();
+        let mut errors: Vec<Error> = self.served.iter_mut().filter_map(learnt).collect();
+        let steered = self.steered.iter_mut();
+        errors.extend(steered.filter_map(|one| one.learn_names(sys::now()).err()));
         errors.into_iter().for_each(|error| self.warn(error.to_string()));
     }
 
@@ -495,7 +496,10 @@ impl Daemon {
             self.server.as_fd(),
         ];
         let now = sys::now();
-        let following = || self.served.iter().filter_map(|s| s.gateway.names());
+        let following = || {
+            let served = self.served.iter().filter_map(|served| served.gateway.names());
+            served.chain(self.steered.iter().filter_map(Steering::names))
+        };
         let drivers = || {
             let served = self.served.iter().filter_map(|served| served.driver.as_ref());
             served.chain(self.steered.iter().filter_map(Steering::driver))

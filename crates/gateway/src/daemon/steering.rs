@@ -3,7 +3,7 @@
 //! The daemon has the lock and the control socket, as with interfaces of its own, and where rates
 //! follow the line the driver; the disciplines are the kernel's. An orderly end takes them away. A
 //! daemon that is started again, and an `up` after all processes were killed, take over what is
-//! there, at the rates that it has.
+//! there, at the rates that it has. Rules end with the daemon and begin anew with the next.
 
 use simnel_core::qdisc::Config;
 use simnel_core::Time;
@@ -16,6 +16,7 @@ use crate::direction::Direction;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::kernel::{self, Choice, Flows, Steered, Tracked};
+use crate::names::Names;
 use crate::notice::{Notice, Told};
 use crate::presence::{Change, Presence};
 use crate::settings::Settings;
@@ -35,6 +36,8 @@ pub(super) struct Steering {
     slot: usize,
     /// Of making anew what others took away.
     told: Told,
+    /// Of following rules.
+    ruled: Told,
     /// Its connections.
     tracked: Tracked,
 }
@@ -59,6 +62,16 @@ impl Steering {
     /// Lets the rates follow the line; an error that is new.
     pub(super) fn drive(&mut self, now: Time) -> Option<String> {
         self.driver.as_mut()?.drive(&mut self.line, now)
+    }
+
+    /// Addresses of host names, where rules have host names.
+    pub(super) fn names(&self) -> Option<&Names> {
+        self.line.names()
+    }
+
+    /// Lets rules follow host names.
+    pub(super) fn learn_names(&mut self, now: Time) -> Result<(), Error> {
+        self.line.learn_names(now)
     }
 
     /// Words of one direction's settings.
@@ -87,7 +100,7 @@ impl Steering {
                 let Flows { flows, untold } = self.tracked.flows(self.line.interface(), shaped);
                 Reply { lines: Some(Vec::new()), flows: Some(flows), untold, ..done }
             }
-            Request::Rules {} => Reply { rules: Some(Vec::new()), ..done },
+            Request::Rules {} => Reply { rules: Some(self.line.rules()?), ..done },
             Request::Record { .. } => return Err(Error::NotOurs(self.line.interface().to_owned())),
             _ => done,
         })
@@ -147,8 +160,8 @@ impl Daemon {
             self.trials.resume(&interface, trials);
         }
         let (presence, _) = Presence::new(&interface, Vec::new(), sys::now());
-        let (told, tracked) = (Told::default(), Tracked::default());
-        self.steered.push(Steering { line, driver, presence, slot, told, tracked });
+        let ([told, ruled], tracked) = (Default::default(), Tracked::default());
+        self.steered.push(Steering { line, driver, presence, slot, told, ruled, tracked });
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface.clone()));
         (self.notice)(Notice::Chosen(interface, choice));
@@ -167,7 +180,7 @@ impl Daemon {
     /// took away.
     pub(super) fn look_at_steered(&mut self, now: Time) {
         let mut notices = Vec::new();
-        for Steering { line, driver, presence, told, .. } in &mut self.steered {
+        for Steering { line, driver, presence, told, ruled, .. } in &mut self.steered {
             let interface = line.interface().to_owned();
             for change in presence.look(now) {
                 if change == Change::Back {
@@ -187,6 +200,13 @@ impl Daemon {
                 }
                 (Err(error), _) | (Ok(false), Err(error)) => {
                     let news = told.news(format!("{interface}: {error}"));
+                    notices.extend(news.map(Notice::Warning));
+                }
+            }
+            match line.follow_rules() {
+                Ok(()) => ruled.forget(),
+                Err(error) => {
+                    let news = ruled.news(format!("{interface}: {error}"));
                     notices.extend(news.map(Notice::Warning));
                 }
             }
@@ -215,6 +235,7 @@ impl Daemon {
     /// set. The choice of who shapes: it may be a process now.
     pub(super) fn steer_on(&mut self, index: usize, settings: &Settings) -> Result<Choice, Error> {
         let others = self.steered[index].settings().autorate != settings.autorate;
+        let others_ruled = self.steered[index].settings().rules != settings.rules;
         if others {
             self.check_probes(settings)?;
         }
@@ -225,6 +246,9 @@ impl Daemon {
         })?;
         if choice.maker.is_some() && others {
             self.steered[index].driver = self.driver(&self.steered[index].line);
+        }
+        if choice.maker.is_some() && others_ruled {
+            (self.notice)(Notice::Rules(settings.interface.clone()));
         }
         Ok(choice)
     }

@@ -36,12 +36,10 @@ use crate::guard::{Guarded, GuardedLane};
 use crate::lanes::Lanes;
 use crate::links;
 use crate::marks::{self, Choice};
-use crate::names::Names;
 use crate::nfqueue::{self, KernelCounters};
-use crate::nft::{Family, Queues, Table, Wanted};
+use crate::nft::{Family, Holder, Queues, Table, Wanted};
 use crate::passing;
-use crate::rules::cgroup::Found;
-use crate::rules::Moment;
+use crate::ruled::Ruled;
 use crate::segments::SegmentSizes;
 use crate::settings::Settings;
 use crate::sys::{self, MlockAllFlags, Query};
@@ -52,8 +50,6 @@ pub(crate) use ports::PortSockets;
 use ports::Ports;
 use recording::Recording;
 
-/// Queue numbers that we use: out of the way of the small numbers that people choose by hand.
-pub(crate) const QUEUE_NUMBERS: std::ops::RangeInclusive<u16> = 0x51a0..=0x51ff;
 /// How long after the rules are gone packets may still be on their way to a queue.
 const STRAGGLERS: Duration = Duration::from_millis(3);
 /// How long `down` waits for the kernel's queue to become empty.
@@ -99,14 +95,6 @@ pub(crate) struct Watch {
 pub struct Gateway {
     settings: Settings,
     marks: Choice,
-    /// Decides which rules hold.
-    moment: Moment,
-    /// Addresses of host names, if rules have such.
-    names: Option<Names>,
-    /// Control groups of rules, as they were found last.
-    cgroups: Vec<Found>,
-    /// Bits of the mark that name a tier, once a rule has needed them; or zero.
-    tiers: u32,
     watch: Watch,
     device: Device,
     /// Of the flow hashes.
@@ -119,7 +107,7 @@ pub struct Gateway {
     lanes: Vec<Lane>,
     recordings: Vec<Recording>,
     /// Last, so that in a drop the queues go before the chains that fill them.
-    table: Option<Table>,
+    ruled: Ruled,
     _lock: Lock,
 }
 
@@ -154,10 +142,6 @@ impl Gateway {
         let mut gateway = Gateway {
             settings,
             marks,
-            moment: Moment::now(),
-            names: None,
-            cgroups: Vec::new(),
-            tiers: 0,
             watch,
             device,
             key,
@@ -166,7 +150,7 @@ impl Gateway {
             ports: None,
             lanes: Vec::new(),
             recordings: Vec::new(),
-            table: None,
+            ruled: Ruled::new(),
             _lock: lock,
         };
         if gateway.family()? == Family::Bridged && !ports::kernel_queues() {
@@ -177,9 +161,9 @@ impl Gateway {
     }
 
     fn start(&mut self) -> Result<(), Error> {
-        let plans = self.plans(&self.settings)?;
-        self.tiers = self.tiers_for(&self.settings.rules)?;
-        self.watch(&self.settings.rules.clone())?;
+        let plans = self.ruled.plans(&self.settings)?;
+        self.ruled.choose_tiers(&self.settings.rules, self.marks.bits)?;
+        self.ruled.watch(&self.settings)?;
         // Lanes are told of in this order.
         for direction in [Direction::Download, Direction::Upload] {
             let Some(config) = self.settings.direction(direction) else { continue };
@@ -195,7 +179,8 @@ impl Gateway {
         let queue = |direction| {
             let first = self.lanes_of(direction).next()?.queue()?;
             let count = self.lanes_of(direction).count() as u16;
-            Some(Queues { first, count, spread: self.settings.tuning.lanes.by })
+            let spread = self.settings.tuning.lanes.by;
+            Some(Holder::Process(Queues { first, count, spread }))
         };
         let mut ours = Vec::new();
         if let Some(ports) = &self.ports {
@@ -211,10 +196,9 @@ impl Gateway {
             ours,
             bits: self.marks.bits,
             own: self.watch.own.clone(),
-            rules: self.ruling(plans),
+            ..Wanted::default()
         };
-        self.table = Some(Table::create(wanted, &self.known())?);
-        Ok(())
+        self.ruled.create(wanted, plans)
     }
 
     /// Where the packets of a direction's lanes come from.
@@ -228,7 +212,7 @@ impl Gateway {
             let passage = ports.passage(direction, length, self.marks.bits)?;
             return Ok(vec![Source::Passage(Box::new(passage))]);
         }
-        let queues = nfqueue::open_all(QUEUE_NUMBERS, lanes, length)?.into_iter();
+        let queues = nfqueue::open_all(nfqueue::QUEUE_NUMBERS, lanes, length)?.into_iter();
         Ok(queues.map(|(number, queue, verdicts)| Source::Queue(number, queue, verdicts)).collect())
     }
 
@@ -240,7 +224,7 @@ impl Gateway {
     }
 
     fn build(&self, direction: Direction, config: &Config) -> Result<BoxedQdisc, Error> {
-        qdisc::build(&self.told(config), &self.device)
+        qdisc::build(&self.ruled.told(config), &self.device)
             .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
     }
 
@@ -251,7 +235,7 @@ impl Gateway {
             return Ok(vec![self.build(direction, config)?]);
         }
         let refused = |reason| Error::Discipline { direction, reason };
-        let Config::Cake(params) = self.told(config) else {
+        let Config::Cake(params) = self.ruled.told(config) else {
             return Err(refused(
                 "only cake shares a rate over several lanes: leave `lanes` out".into(),
             ));
@@ -277,7 +261,7 @@ impl Gateway {
 
     /// Gives the guard what it needs to let this interface's traffic pass.
     pub(crate) fn be_guarded(&self, guard: &Guarded) -> io::Result<()> {
-        let Some(table) = &self.table else { return Ok(()) };
+        let Some(table) = &self.ruled.table else { return Ok(()) };
         let lanes: Vec<GuardedLane<'_>> = self.lanes.iter().map(Lane::guarded).collect();
         guard.watch(self.watch.slot, table.socket(), &table.stop_messages(), &lanes)
     }
@@ -379,12 +363,12 @@ impl Gateway {
         let mut settings = self.settings.clone();
         *settings.direction_mut(direction) = Some(config.clone());
         // Words of cake decide which number a tier has.
-        let plans = self.plans(&settings)?;
-        let others = self.plans(&self.settings)? != plans;
+        let plans = self.ruled.plans(&settings)?;
+        let others = self.ruled.plans(&self.settings)? != plans;
         self.configure(direction, &config)?;
         self.settings = settings;
         match others {
-            true => self.lay(plans),
+            true => self.ruled.lay(plans),
             false => Ok(()),
         }
     }
@@ -406,7 +390,7 @@ impl Gateway {
 
     /// Follows a bridge whose frames pass through us; says what has become of it.
     pub(crate) fn follow_ports(&mut self) -> Option<String> {
-        let (ports, table) = (self.ports.as_mut()?, self.table.as_mut()?);
+        let (ports, table) = (self.ports.as_mut()?, self.ruled.table.as_mut()?);
         let followed = match ports.follow() {
             Ok(false) => return None,
             followed => followed,
@@ -443,7 +427,8 @@ impl Gateway {
         config: &Config,
     ) -> Result<Result<(), ConfigError>, Error> {
         let remotes = self.lanes_of(direction).map(|lane| &lane.remote);
-        datapath::configure(remotes, &self.told(config)).map_err(|_| Error::Unresponsive(direction))
+        datapath::configure(remotes, &self.ruled.told(config))
+            .map_err(|_| Error::Unresponsive(direction))
     }
 
     /// Other disciplines for a direction's lanes; they take over what is queued.
@@ -484,7 +469,7 @@ impl Gateway {
 
     /// `unguard` is called before threads end as they should.
     fn drain(&mut self, unguard: impl FnOnce()) -> Result<Drained, Error> {
-        let mut result = match &mut self.table {
+        let mut result = match &mut self.ruled.table {
             Some(table) => table.stop_queueing().map(|()| Drained::default()),
             None => Ok(Drained::default()),
         };
@@ -517,7 +502,7 @@ impl Gateway {
             lane.unbind();
         }
         self.lanes.clear();
-        match (self.table.take().map_or(Ok(()), Table::remove), result) {
+        match (self.ruled.table.take().map_or(Ok(()), Table::remove), result) {
             (Err(e), Ok(_)) => Err(e),
             (_, result) => result,
         }

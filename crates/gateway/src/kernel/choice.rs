@@ -2,10 +2,10 @@
 //!
 //! `--backend auto` goes down a list: the module, which has all disciplines and words; Linux's own
 //! cake, if it has all the words that somebody asked for; a process. Settings that only a process
-//! can carry out (rules, shares, lanes) end that at once, and so does a kernel that lacks a part.
-//! Autorate takes a process as well: one that holds the packets knows more of the line than the
-//! kernel's statistics tell. What the kernel says against the place, such as another shaper there,
-//! stays an error.
+//! can carry out (shares, lanes) end that at once, and so does a kernel that lacks a part. Autorate
+//! and rules take a process as well: one that holds the packets knows more of the line than the
+//! kernel's statistics tell, and what arrives has its tier from the first packet on. What
+//! the kernel says against the place, such as another shaper there, stays an error.
 
 use super::shaped::Maker;
 use crate::direction::Direction;
@@ -14,6 +14,9 @@ use crate::settings::{Backend, Settings};
 
 /// Why autorate is better off with a process.
 const AUTORATE: &str = "autorate sees more of the line where the packets pass a process";
+
+/// Why rules are.
+const RULES: &str = "rules decide about each packet where it passes a process";
 
 /// A shaper and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +39,7 @@ pub fn choose(
     let shaped = match (settings.backend, settings.needs_daemon()) {
         (Backend::Userspace, _) => return process("nothing else was asked for"),
         (Backend::Auto, _) if settings.autorate.is_some() => return process(AUTORATE),
+        (Backend::Auto, _) if !settings.rules.is_empty() => return process(RULES),
         (_, Some(error)) => Err(error),
         (_, None) => shape(settings),
     };
@@ -65,7 +69,6 @@ fn merits(settings: &Settings, maker: Maker) -> String {
 /// The reason why a process shapes, if `error` is one.
 fn obstacle(error: &Error) -> Option<String> {
     let why = match error {
-        Error::RulesInKernel(_) => "rules and shares need a process".into(),
         Error::LanesInKernel(_) => "lanes need a process".into(),
         Error::NotLinuxs(words) => {
             format!("the module `simnel` is not there, and Linux's own cake cannot do `{words}`")
@@ -127,8 +130,8 @@ mod tests {
         for (keys, expected) in [
             ("lanes = 2\nupload_qdisc = \"cake no-host-guard\"", "lanes need a process"),
             ("autorate = true\ndownload = \"2mbit..9mbit\"", "autorate sees more of the line"),
-            ("[[rule]]\nport = 5000\ntier = 1\n", "rules and shares need a process"),
-            ("[[share]]\naddress = \"10.0.0.0/8\"\nupload = \"1mbit\"\n", "rules and shares"),
+            ("[[rule]]\nport = 5000\ntier = 1\n", "rules decide about each packet"),
+            ("[[share]]\naddress = \"10.0.0.0/8\"\nupload = \"1mbit\"\n", "rules decide"),
         ] {
             let settings = settings(&format!("{AUTO}{keys}"));
             let choice = choose(&settings, |_| panic!("the kernel is asked")).unwrap();

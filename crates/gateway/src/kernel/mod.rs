@@ -5,9 +5,10 @@
 //! module, so that nobody here needs to know any discipline. [`up`] and its companions shape an
 //! interface with them, as [`crate::daemon`] does in userspace; [`begin`] and [`try_out`] for a
 //! time. [`choose`] decides whether the kernel can do what is asked for. `Steered` is an interface
-//! whose rates in the kernel a process sets. [`Tracked`] tells its flows.
+//! whose rates in the kernel a process sets, and whose rules it has. [`Tracked`] tells its flows.
 
 mod choice;
+mod marked;
 mod own;
 mod qdiscs;
 mod redirect;

@@ -1,6 +1,7 @@
 //! Arriving packets on the way through a discipline: an `ifb` device, on which they leave once
 //! more, and a filter at the interface's ingress that sends them there (linux/if_link.h,
-//! linux/pkt_cls.h, linux/tc_act/tc_mirred.h).
+//! linux/pkt_cls.h, linux/tc_act/tc_mirred.h). Where rules name tiers, a filter in front of that
+//! one gives packets the bits of their connection's mark (linux/tc_act/tc_ctinfo.h).
 
 use simnel_core::qdisc::Handle;
 
@@ -16,6 +17,8 @@ const ARRIVALS: u32 = 0xffff_fff2;
 const INGRESS_HANDLE: u32 = 0xffff_0000;
 /// Preference of our filter, which is how it is known.
 const PREFERENCE: u32 = 0x51a1;
+/// That of the filter in front of it.
+const RESTORING: u32 = PREFERENCE - 1;
 /// ETH_P_ALL, in network order as the kernel has it there.
 const ALL_PROTOCOLS: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
 
@@ -72,28 +75,77 @@ pub(super) fn begin(kernel: &Qdiscs, interface: &str, from: u32, to: u32) -> Res
     })
 }
 
+/// Gives what arrives by interface number `from` the `bits` of its connection's mark, from the
+/// connection's second packet on; none if they are zero.
+pub(super) fn restore(kernel: &Qdiscs, from: u32, bits: u32) -> Result<(), Error> {
+    remove_filter(kernel, from, RESTORING);
+    if bits == 0 {
+        return Ok(());
+    }
+    kernel.ask(&restoring_filter(from, bits)).map_err(|refusal| {
+        let fix = "`modprobe act_ctinfo` (OpenWrt: the package kmod-sched-ctinfo), or `backend = \
+                   \"userspace\"`";
+        lacking(refusal, "the action `ctinfo`, which rules for what arrives need", fix)
+    })
+}
+
 fn new_filter(from: u32, to: u32) -> Writer {
-    const TCA_MATCHALL_ACT: i32 = 2;
     const TCA_MIRRED_PARMS: i32 = 2;
     const TC_ACT_STOLEN: u32 = 4;
     const TCA_EGRESS_REDIR: u32 = 1;
+    filter_that(from, PREFERENCE, "mirred", |writer| {
+        // struct tc_mirred: index, capabilities, verdict, two counts, action, device.
+        let parameters = [0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to];
+        writer.attribute(TCA_MIRRED_PARMS, &parameters.map(u32::to_ne_bytes).concat());
+    })
+}
+
+fn restoring_filter(from: u32, bits: u32) -> Writer {
+    const TCA_CTINFO_ACT: i32 = 3;
+    const TCA_CTINFO_PARMS_CPMARK_MASK: i32 = 7;
+    /// TC_ACT_UNSPEC: the next filter decides.
+    const CONTINUE: u32 = u32::MAX;
+    filter_that(from, RESTORING, "ctinfo", |writer| {
+        // struct tc_ctinfo: index, capabilities, verdict, two counts.
+        let parameters = [0, 0, CONTINUE, 0, 0];
+        writer.attribute(TCA_CTINFO_ACT, &parameters.map(u32::to_ne_bytes).concat());
+        writer.attribute(TCA_CTINFO_PARMS_CPMARK_MASK, &bits.to_ne_bytes());
+    })
+}
+
+/// A filter of all that arrives by interface number `from`, with one action.
+fn filter_that(
+    from: u32,
+    preference: u32,
+    action: &str,
+    parameters: impl FnOnce(&mut Writer),
+) -> Writer {
+    const TCA_MATCHALL_ACT: i32 = 2;
     let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_ACK;
     let mut writer = Writer::default();
-    writer.begin_with(libc::RTM_NEWTFILTER.into(), flags, 1, &filter(from, PREFERENCE));
+    writer.begin_with(libc::RTM_NEWTFILTER.into(), flags, 1, &filter(from, preference));
     writer.string(TCA_KIND, "matchall");
     let options = writer.start(TCA_OPTIONS);
     let actions = writer.start(TCA_MATCHALL_ACT);
     let first = writer.start(1);
-    writer.string(TCA_KIND, "mirred");
-    let mirred = writer.start(TCA_OPTIONS);
-    // struct tc_mirred: index, capabilities, verdict, two counts, action, device.
-    let parameters = [0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to];
-    writer.attribute(TCA_MIRRED_PARMS, &parameters.map(u32::to_ne_bytes).concat());
-    for open in [mirred, first, actions, options] {
+    writer.string(TCA_KIND, action);
+    let about = writer.start(TCA_OPTIONS);
+    parameters(&mut writer);
+    for open in [about, first, actions, options] {
         writer.end(open);
     }
     writer.finish();
     writer
+}
+
+/// Removes the filter of that preference; where it is gone already, nothing is left to do.
+fn remove_filter(kernel: &Qdiscs, index: u32, preference: u32) {
+    let mut writer = Writer::default();
+    let fixed = filter(index, preference);
+    writer.begin_with(libc::RTM_DELTFILTER.into(), libc::NLM_F_ACK, 1, &fixed);
+    writer.string(TCA_KIND, "matchall");
+    writer.finish();
+    let _ = kernel.ask(&writer);
 }
 
 /// The fixed part of a message about filters of the preference `preference`.
@@ -101,15 +153,11 @@ fn filter(device: u32, preference: u32) -> [u8; 20] {
     fixed_part(device, 0, ARRIVALS, preference << 16 | ALL_PROTOCOLS)
 }
 
-/// Removes our filter at `interface`, number `index`, and the ingress qdisc if no other needs it.
+/// Removes our filters at `interface`, number `index`, and the ingress qdisc if no other needs it.
 pub(super) fn end(kernel: &Qdiscs, interface: &str, index: u32) -> Result<(), Error> {
-    let mut writer = Writer::default();
-    let fixed = filter(index, PREFERENCE);
-    writer.begin_with(libc::RTM_DELTFILTER.into(), libc::NLM_F_ACK, 1, &fixed);
-    writer.string(TCA_KIND, "matchall");
-    writer.finish();
-    // Where it is gone already, nothing is left to do.
-    let _ = kernel.ask(&writer);
+    for preference in [RESTORING, PREFERENCE] {
+        remove_filter(kernel, index, preference);
+    }
     let mut others = Writer::default();
     let fixed = fixed_part(index, 0, ARRIVALS, 0);
     others.begin_with(libc::RTM_GETTFILTER.into(), libc::NLM_F_DUMP, 1, &fixed);
@@ -175,5 +223,19 @@ mod tests {
             &[0, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0],
         ];
         assert_eq!(new_filter(5, 9).bytes(), expected.concat());
+        let expected = [
+            &[112, 0, 0, 0, 44, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],
+            // One preference in front.
+            &[0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0xf2, 0xff, 0xff, 0xff, 0, 3, 0xa0, 0x51],
+            &[13, 0, 1, 0],
+            b"matchall\0\0\0\0",
+            &[60, 0, 2, 0x80, 56, 0, 2, 0x80, 52, 0, 1, 0x80, 11, 0, 1, 0],
+            b"ctinfo\0\0",
+            &[36, 0, 2, 0x80, 24, 0, 3, 0],
+            // TC_ACT_UNSPEC.
+            &[0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[8, 0, 7, 0, 0, 0, 0, 15],
+        ];
+        assert_eq!(restoring_filter(5, 0x0f00_0000).bytes(), expected.concat());
     }
 }

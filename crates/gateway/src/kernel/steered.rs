@@ -1,4 +1,5 @@
-//! An interface that the kernel shapes for a process of ours, which may set its rates.
+//! An interface that the kernel shapes for a process of ours, which may set its rates and has its
+//! rules (`marked.rs`).
 //!
 //! The process holds no packet. Each look is one list of the kernel's disciplines, of which the
 //! counters of ours are read; another rate is a change in place. If the process dies, the kernel
@@ -18,6 +19,8 @@ use crate::autorate::{index, Line, Passed};
 use crate::control_dir::Lock;
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::nft::Table;
+use crate::ruled::Ruled;
 use crate::settings::{Plain, Settings};
 use crate::sys::{self, Query};
 use crate::words;
@@ -71,7 +74,7 @@ struct Way {
 
 /// An interface that the kernel shapes and a process steers. Dropping it leaves all as it is.
 pub(crate) struct Steered {
-    settings: Settings,
+    pub(super) settings: Settings,
     maker: Maker,
     kernel: Qdiscs,
     ways: Vec<Way>,
@@ -81,6 +84,7 @@ pub(crate) struct Steered {
     number: u32,
     /// The disciplines were not found at the last look.
     lost: bool,
+    pub(super) ruled: Ruled,
     _lock: Lock,
 }
 
@@ -104,15 +108,26 @@ impl Steered {
             found: [None; 2],
             number: 0,
             lost: false,
+            ruled: Ruled::new(),
             _lock: lock,
         };
         let found = shaped(Some(steered.interface()))?;
-        for shaped in found {
+        for shaped in &found {
             let rate = parse(&shaped.words()?).ok().and_then(|config| config.rate());
             steered.begin_at(shaped.direction, rate);
         }
-        steered.hold()?;
-        Ok(steered)
+        let rules = steered.settings.clone();
+        steered.lay_rules(&rules)?;
+        match steered.hold() {
+            Ok(()) => Ok(steered),
+            Err(error) => {
+                if found.is_empty() {
+                    // As it was before.
+                    let _ = steered.down();
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Goes on with other settings.
@@ -120,6 +135,7 @@ impl Steered {
     /// # Errors
     /// As [`Steered::up`].
     pub(crate) fn adopt(&mut self, settings: Settings) -> Result<(), Error> {
+        self.lay_rules(&settings)?;
         self.settings = settings;
         for way in std::mem::take(&mut self.ways) {
             self.begin_at(way.direction, way.config.rate());
@@ -142,8 +158,8 @@ impl Steered {
     }
 
     /// Lets the kernel shape as the settings say, and finds the disciplines.
-    fn hold(&mut self) -> Result<(), Error> {
-        self.maker = hold(&self.settings)?;
+    pub(super) fn hold(&mut self) -> Result<(), Error> {
+        self.maker = hold(&self.marked())?;
         let interface = self.settings.interface.clone();
         let numbered = |device: &str| {
             sys::interface(device, Query::Index).map_err(|_| Error::NoInterface(device.to_owned()))
@@ -165,7 +181,7 @@ impl Steered {
             self.ways.push(Way { direction, device, number, config, tally });
         }
         self.lost = false;
-        Ok(())
+        self.restore_marks(&self.kernel, self.number)
     }
 
     /// The interface.
@@ -224,11 +240,21 @@ impl Steered {
             Some(rate) => config.with_rate(rate, words::burst).unwrap_or(config),
             None => config,
         };
-        set(&self.kernel, Verb::Change, &way.device, &config, self.maker)?;
-        *self.settings.direction_mut(direction) = Some(config.clone());
-        *self.settings.plain.direction_mut(direction) = None;
+        let config = self.ruled.said(config);
+        let mut settings = self.settings.clone();
+        *settings.direction_mut(direction) = Some(config.clone());
+        *settings.plain.direction_mut(direction) = None;
+        // Words of cake decide which number a tier has.
+        let plans = self.ruled.plans(&settings)?;
+        let others = self.ruled.plans(&self.settings)? != plans;
+        let told = self.ruled.told(&config);
+        set(&self.kernel, Verb::Change, &way.device, &told, self.maker)?;
+        self.settings = settings;
         way.config = config;
-        Ok(())
+        match others {
+            true => self.ruled.lay(plans),
+            false => Ok(()),
+        }
     }
 
     /// Makes anew what others, or the end of the interface, took away; true if anything was.
@@ -259,13 +285,15 @@ impl Steered {
     /// # Errors
     /// A system call failed.
     pub(crate) fn down(self) -> Result<(), Error> {
-        match down(&self.settings.interface) {
+        let gone = match down(&self.settings.interface) {
             Err(Error::NoInterface(_)) => {
                 self.remove_leftover();
                 Ok(())
             }
             other => other,
-        }
+        };
+        // Last, so that nothing bears a mark that nobody takes away.
+        gone.and(self.ruled.table.map_or(Ok(()), Table::remove))
     }
 }
 
@@ -299,7 +327,7 @@ impl Line for Steered {
             return Ok(());
         };
         let Some(config) = way.config.with_rate(rate, words::burst) else { return Ok(()) };
-        set(&self.kernel, Verb::Change, &way.device, &config, self.maker)?;
+        set(&self.kernel, Verb::Change, &way.device, &self.ruled.told(&config), self.maker)?;
         way.config = config;
         Ok(())
     }

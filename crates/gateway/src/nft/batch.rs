@@ -300,6 +300,33 @@ impl Expressions<'_> {
         });
     }
 
+    /// Loads what connection tracking knows of the packet; without a connection the rule ends.
+    fn connection(&mut self, key: i32) {
+        self.expression("ct", |w| {
+            w.number(1, 1);
+            w.number(2, key);
+        });
+    }
+
+    /// As [`Expressions::write_mark`], of the packet's connection.
+    pub(super) fn write_connection_mark(&mut self, bits: u32, value: u32) {
+        self.connection(libc::NFT_CT_MARK);
+        self.bitwise(&(!bits).to_ne_bytes(), &value.to_ne_bytes());
+        self.expression("ct", |w| {
+            w.number(2, libc::NFT_CT_MARK);
+            w.number(4, 1);
+        });
+    }
+
+    /// Goes on if no packet of the connection has come back.
+    pub(super) fn connection_is_new(&mut self) {
+        /// NF_CT_STATE_BIT of IP_CT_NEW.
+        const NEW: u32 = 1 << 3;
+        self.connection(libc::NFT_CT_STATE);
+        self.bitwise(&NEW.to_ne_bytes(), &[0; 4]);
+        self.compare(libc::NFT_CMP_NEQ, &[0; 4]);
+    }
+
     pub(super) fn rewrite_first_word(&mut self, keep: u16, set: u16, checksum: bool) {
         let place = |w: &mut Writer| {
             w.number(2, libc::NFT_PAYLOAD_NETWORK_HEADER);

@@ -1,8 +1,9 @@
 //! The rules of all chains of the table, and where the chains stand.
 
 use super::batch::{Batch, Queues};
-use super::chains;
-use super::{Ruling, Wanted};
+use super::chains::{self, Target};
+use super::marking::{self, RESTORED};
+use super::{Holder, Ruling, Wanted};
 use crate::autorate::Own;
 use crate::direction::Direction;
 use crate::rules::Plan;
@@ -35,6 +36,17 @@ pub(super) struct Place {
     pub(super) hook: i32,
     pub(super) priority: i32,
     pub(super) name_key: i32,
+}
+
+impl Place {
+    /// Where the chain stands that does what was decided, if there is one.
+    pub(super) fn act_priority(&self, holder: Holder) -> Option<i32> {
+        match (holder, self.direction) {
+            (Holder::Process(_), _) => Some(self.priority + 1),
+            (Holder::Kernel, Direction::Download) => Some(RESTORED),
+            (Holder::Kernel, Direction::Upload) => None,
+        }
+    }
 }
 
 pub(super) static ARRIVE: Place = Place {
@@ -91,8 +103,11 @@ pub(super) fn fill(batch: &mut Batch<'_>, wanted: &Wanted, kernel: Kernel) {
         }
     }
     fill_ours(batch, wanted);
-    for (queues, place, plan) in wanted.directions() {
-        fill_direction(batch, place, wanted, queues, plan, kernel);
+    for (holder, place, plan) in wanted.directions() {
+        match holder {
+            Holder::Process(queues) => fill_direction(batch, place, wanted, queues, plan, kernel),
+            Holder::Kernel => marking::fill(batch, place, wanted, plan),
+        }
     }
 }
 
@@ -141,7 +156,8 @@ fn fill_direction(
     if *plan != Plan::default() {
         batch.branch(place.rule_chain);
         let cgroups = &wanted.rules.cgroups;
-        chains::write(plan, batch, place.rule_chain, place.direction, tiers, cgroups);
+        let (chain, target) = (place.rule_chain, Target::Packet);
+        chains::write(plan, batch, chain, place.direction, target, tiers, cgroups);
         batch.rule(place.queue_chain, |rule| {
             rule.interface(place.name_key, interface);
             rule.verdict(libc::NFT_JUMP, Some(place.rule_chain));

@@ -24,6 +24,8 @@
 //! each frame of the port once, too. Where the kernel cannot queue a bridge's frames, a chain
 //! `passing` keeps it from passing on those that we do (`frames`).
 //!
+//! Where the kernel shapes, no chain queues, and rules are laid as `marking` says.
+//!
 //! The table is created with NFT_TABLE_F_OWNER (Linux 5.12) on a socket that lives as long as the
 //! [`Table`]: the kernel removes it when the process dies, however it dies. To stop, the *rules* go
 //! first: removing a base chain makes the kernel drop every packet that is queued in the namespace
@@ -35,6 +37,7 @@ mod chains;
 mod fill;
 mod judge;
 mod lists;
+mod marking;
 mod others;
 mod refused;
 
@@ -59,18 +62,28 @@ use fill::{
 };
 pub(crate) use judge::{judge_cgroups, judge_logging, judge_queueing, Queueing};
 use lists::Lists;
+use marking::{OPEN_CHAIN, OPEN_RULES};
 pub(crate) use others::{in_others, Other};
 use refused::kernel_lacks;
+
+/// Whoever has the packets of a direction behind its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// A process, with these NFQUEUEs.
+    Process(Queues),
+    /// A discipline of the kernel (`marking`).
+    Kernel,
+}
 
 /// Contents wanted of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) family: Family,
     pub(crate) interface: String,
-    /// NFQUEUEs of what arrives.
-    pub(crate) download: Option<Queues>,
-    /// NFQUEUEs of what leaves.
-    pub(crate) upload: Option<Queues>,
+    /// Holder of what arrives.
+    pub(crate) download: Option<Holder>,
+    /// Holder of what leaves.
+    pub(crate) upload: Option<Holder>,
     /// Ways between a bridge's ports that are ours, from and to: the bridge does not pass on there.
     pub(crate) ours: Vec<(String, String)>,
     pub(crate) bits: MarkBits,
@@ -92,11 +105,11 @@ pub(crate) struct Ruling {
 }
 
 impl Wanted {
-    /// The directions that run, with queue, chains and rules.
-    fn directions(&self) -> impl Iterator<Item = (Queues, &'static Place, &Plan)> {
-        let queues = [(self.download, &ARRIVE), (self.upload, &LEAVE)];
-        let both = queues.into_iter().zip(&self.rules.plans);
-        both.filter_map(|((queue, place), plan)| Some((queue?, place, plan)))
+    /// The directions that run, with chains and rules.
+    fn directions(&self) -> impl Iterator<Item = (Holder, &'static Place, &Plan)> {
+        let holders = [(self.download, &ARRIVE), (self.upload, &LEAVE)];
+        let both = holders.into_iter().zip(&self.rules.plans);
+        both.filter_map(|((holder, place), plan)| Some((holder?, place, plan)))
     }
 
     /// Makes the chains of queues, and of ways that are ours.
@@ -104,9 +117,11 @@ impl Wanted {
         if !self.ours.is_empty() {
             batch.chain(PASS_CHAIN, libc::NF_INET_FORWARD, 0);
         }
-        for (_, place, _) in self.directions() {
+        for (holder, place, _) in self.directions() {
             batch.chain(place.queue_chain, place.hook, place.priority);
-            batch.chain(place.act_chain, place.hook, place.priority + 1);
+            if let Some(priority) = place.act_priority(holder) {
+                batch.chain(place.act_chain, place.hook, priority);
+            }
         }
     }
 
@@ -115,12 +130,18 @@ impl Wanted {
         if !self.ours.is_empty() {
             batch.flush_chain(PASS_CHAIN);
         }
-        for (_, place, plan) in self.directions() {
+        for (holder, place, plan) in self.directions() {
             batch.flush_chain(place.queue_chain);
-            batch.flush_chain(place.act_chain);
+            if place.act_priority(holder).is_some() {
+                batch.flush_chain(place.act_chain);
+            }
             if *plan != Plan::default() {
                 batch.flush_chain(place.rule_chain);
             }
+        }
+        if marking::opening(self).is_some() {
+            batch.flush_chain(OPEN_CHAIN);
+            batch.flush_chain(OPEN_RULES);
         }
         if !self.macs().is_empty() {
             batch.flush_chain(LEARN_CHAIN);
@@ -221,8 +242,10 @@ impl Table {
             }
         }
         let kept = (!wanted.ours.is_empty()).then_some(PASS_CHAIN);
-        let queue_chains =
-            wanted.directions().map(|(_, place, _)| place.queue_chain).chain(kept).collect();
+        let queueing = |(holder, place, _): (Holder, &'static Place, &Plan)| {
+            matches!(holder, Holder::Process(_)).then_some(place.queue_chain)
+        };
+        let queue_chains = wanted.directions().filter_map(queueing).chain(kept).collect();
         Ok(Table { socket, name, wanted, kernel, queue_chains, lists })
     }
 
@@ -378,8 +401,11 @@ mod tests {
             for queue_expression in [true, false] {
                 let kernel = Kernel { queue_expression, security_paths: true };
                 let interface = String::from("lo");
-                let wanted =
-                    Wanted { interface, download: Some(Queues::one(7)), ..Wanted::default() };
+                let wanted = Wanted {
+                    interface,
+                    download: Some(Holder::Process(Queues::one(7))),
+                    ..Wanted::default()
+                };
                 let table = Table::create_on(kernel, wanted, &[]);
                 if let Err(Error::KernelLacks { what, .. }) = table {
                     eprintln!("NOT RUN: without_a_listener_packets_pass lacks {what}");

@@ -76,6 +76,11 @@ impl Refused {
     /// The error of who gives `table` its chains and rules, by each way to queue that there is.
     pub(super) fn creating_rules(self, family: Family, table: &str) -> Error {
         match &self.expression {
+            Some(expression) if expression == "ct" => Error::KernelLacks {
+                what: "nft_ct with marks of connections, which rules for what arrives need",
+                fix: "`modprobe nft_ct` (OpenWrt: the package kmod-nft-core), a kernel with \
+                      CONFIG_NF_CONNTRACK_MARK, or `backend = \"userspace\"`",
+            },
             _ if !self.lacks("queue") && !self.lacks("target") => self.creating(table),
             _ if family == Family::Bridged => Error::KernelLacks {
                 what: "nft_queue, without which a bridge's frames cannot be queued",

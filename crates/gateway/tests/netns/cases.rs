@@ -21,6 +21,7 @@ use crate::flows;
 use crate::hangs;
 use crate::in_kernel;
 use crate::kernel;
+use crate::marked;
 use crate::marks;
 use crate::names;
 use crate::others;
@@ -141,6 +142,7 @@ pub const IN_THE_KERNEL: &[Case] = &[
         in_kernel::a_daemon_answers_for_what_the_kernel_shapes,
     ),
     ("its_hosts_and_flows_are_told", in_kernel::its_hosts_and_flows_are_told),
+    ("rules_choose_tiers_in_the_kernel", marked::rules_choose_tiers_in_the_kernel),
     (
         "a_device_without_its_interface_is_removed",
         in_kernel::a_device_without_its_interface_is_removed,

@@ -16,6 +16,7 @@ mod hangs;
 mod heap;
 mod in_kernel;
 mod kernel;
+mod marked;
 mod marks;
 mod measure;
 mod names;

@@ -20,7 +20,7 @@ const AF41: i32 = 34;
 const TIERS: [&str; 4] = ["bulk", "best effort", "video", "voice"];
 
 /// Writes the file with `rules` below the interface.
-fn write_file(world: &World, words: &str, rules: &str) {
+pub fn write(world: &World, words: &str, rules: &str) {
     let directory = world.control.display();
     let text = format!(
         "control_dir = \"{directory}\"\n\
@@ -31,13 +31,13 @@ fn write_file(world: &World, words: &str, rules: &str) {
 }
 
 pub fn start(world: &mut World, words: &str, rules: &str) {
-    write_file(world, words, rules);
+    write(world, words, rules);
     world.start(&["file"]);
 }
 
 /// Makes the daemon read other rules, and waits until it has them.
 pub fn reload(world: &World, words: &str, rules: &str, traffic: &str) {
-    write_file(world, words, rules);
+    write(world, words, rules);
     world.signal(libc::SIGHUP);
     let start = Instant::now();
     while world.client("wan0").rules().unwrap().first().is_none_or(|r| r.traffic != traffic) {
@@ -311,7 +311,7 @@ pub fn rules_choose_tiers() {
         assert!(sent(0) > 0 && sent(0) + sent(3) == exchanges * EACH);
     }
     // A mistake changes nothing.
-    write_file(&world, words, "[[rule]]\nport = 7001\ntier = \"vioce\"\n");
+    write(&world, words, "[[rule]]\nport = 7001\ntier = \"vioce\"\n");
     world.signal(libc::SIGHUP);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(world.client("wan0").rules().unwrap()[0].action, "tier bulk");
@@ -344,7 +344,7 @@ pub fn bits_of_tiers_are_given_back() {
     let table = |world: &World| world.nft(&["list", "table", "inet", "simnel_wan0"]);
     let is_cleared = |world: &World| table(world).contains("mark & 0x3f000000");
     assert!(is_cleared(&world), "{}", table(&world));
-    write_file(&world, words, "");
+    write(&world, words, "");
     world.signal(libc::SIGHUP);
     let start = Instant::now();
     while is_cleared(&world) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::net::{ipproto, recv, socket, sockopt, AddressFamily, RecvFlags, SocketType};
 use simnel_core::Span;
 
-use super::super::{Family as Hooks, MarkBits, Queues, Ruling, Table, Wanted};
+use super::super::{Family as Hooks, Holder, MarkBits, Queues, Ruling, Table, Wanted};
 use super::*;
 use crate::apart::{apart, cable};
 use crate::names::message::tests::labels;
@@ -51,7 +51,7 @@ fn ruling(steps: &[(usize, Traffic, Write)]) -> Ruling {
 }
 
 fn wanted(rules: Ruling) -> Wanted {
-    let (download, upload) = (Some(Queues::one(7)), Some(Queues::one(8)));
+    let [download, upload] = [7, 8].map(|queue| Some(Holder::Process(Queues::one(queue))));
     Wanted { interface: "lo".into(), download, upload, rules, ..Wanted::default() }
 }
 

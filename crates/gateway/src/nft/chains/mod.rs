@@ -59,6 +59,15 @@ enum Owner {
     Socket(u8, Vec<u64>),
 }
 
+/// The mark into which a tier is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// That of the packet.
+    Packet,
+    /// That of its connection.
+    Connection,
+}
+
 /// Owners that a form with the control groups `wanted` may have.
 fn owners(wanted: &[Cgroup], direction: Direction, cgroups: &[Found]) -> Vec<Owner> {
     if wanted.is_empty() {
@@ -111,6 +120,7 @@ pub(super) fn write(
     batch: &mut Batch<'_>,
     chain: &str,
     direction: Direction,
+    target: Target,
     tiers: u32,
     cgroups: &[Found],
 ) {
@@ -138,7 +148,11 @@ pub(super) fn write(
                 }
                 match step.write {
                     Write::Tier(number) => {
-                        rule.write_mark(tiers, u32::from(number) << tiers.trailing_zeros());
+                        let value = u32::from(number) << tiers.trailing_zeros();
+                        match target {
+                            Target::Packet => rule.write_mark(tiers, value),
+                            Target::Connection => rule.write_connection_mark(tiers, value),
+                        }
                         rule.verdict(libc::NFT_RETURN, None);
                     }
                     Write::Class(class) => {

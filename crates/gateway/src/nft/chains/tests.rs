@@ -23,6 +23,8 @@ struct Packet {
     /// Path of its program's control group.
     group: &'static str,
     mark: u32,
+    /// The mark of its connection.
+    connection: u32,
     priority: u32,
 }
 
@@ -184,6 +186,16 @@ impl Machine {
                         other => panic!("writes {other}"),
                     }
                 }
+                "ct" => {
+                    assert_eq!(word(data, 2) as i32, libc::NFT_CT_MARK);
+                    match inner(data, 4) {
+                        Some(_) => {
+                            let written = *register.first_chunk().unwrap();
+                            packet.connection = u32::from_ne_bytes(written);
+                        }
+                        None => register = packet.connection.to_ne_bytes().to_vec(),
+                    }
+                }
                 "meta" => {
                     register = match word(data, 2) as i32 {
                         libc::NFT_META_OIFNAME => b"wan\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec(),
@@ -320,6 +332,7 @@ fn packet(random: &mut Random) -> Packet {
         ports: [port(random), port(random)],
         group: ["a/b/c/x", "a/b", "a/z", "d", "e"][random.below(5) as usize],
         mark: random.u32() & !TIERS,
+        connection: random.u32(),
         priority: 0,
     }
 }
@@ -341,7 +354,7 @@ fn ruled(random: &mut Random, direction: Direction) -> (Plan, Vec<Found>, Machin
         GROUPS.map(|path| Found { cgroup: Cgroup::read(path).unwrap(), id: Some(id(path)) });
     let found: Vec<Found> = found.into_iter().filter(wanted).collect();
     let mut batch = Batch::new(Hooks::Routed, "table");
-    write(&plan, &mut batch, CHAIN, direction, TIERS, &found);
+    write(&plan, &mut batch, CHAIN, direction, Target::Packet, TIERS, &found);
     let mut machine = Machine::read(batch);
     for family in Family::BOTH {
         let mut fill = |name: String, numbers: Vec<usize>| {
@@ -405,6 +418,29 @@ fn what_the_kernel_is_told_of_downloads_fits_what_the_rules_say() {
     what_the_kernel_is_told_fits_what_the_rules_say(Direction::Download);
 }
 
+/// Where the kernel shapes, what arrives has its tier in the mark of its connection, whose other
+/// bits stay; the packet's own mark does not matter.
+#[test]
+fn connections_bear_the_tier_of_the_first_rule_that_fits() {
+    let port = |port| Traffic { ports: vec![(port, port)], ..Traffic::default() };
+    let step = |number, traffic| Step { number, traffic, write: Write::Tier(number as u8) };
+    let plan = Plan { steps: vec![step(1, port(7)), step(2, Traffic::default())] };
+    for direction in Direction::BOTH {
+        let mut batch = Batch::new(Hooks::Routed, "table");
+        write(&plan, &mut batch, CHAIN, direction, Target::Connection, TIERS, &[]);
+        let machine = Machine::read(batch);
+        let mut random = Random::new(7);
+        for ports in [[7, 9], [9, 7], [8, 9]] {
+            let mut packet = Packet { protocol: 17, ports, ..packet(&mut random) };
+            let told = packet.clone();
+            assert!(matches!(machine.run(&mut packet), Some((_, libc::NFT_RETURN))));
+            let tier = if ports == [8, 9] { 2 } else { 1 };
+            assert_eq!(packet.connection, told.connection & !TIERS | tier << 24, "{ports:?}");
+            assert_eq!((packet.mark, packet.priority), (told.mark, 0));
+        }
+    }
+}
+
 /// As many rules as there are forms, whatever the lists' lengths.
 #[test]
 fn long_lists_make_no_more_rules() {
@@ -413,7 +449,7 @@ fn long_lists_make_no_more_rules() {
     let traffic = Traffic { ports, addresses: addresses.collect(), ..Traffic::default() };
     let plan = Plan { steps: vec![Step { number: 1, traffic, write: Write::Pass }] };
     let mut batch = Batch::new(Hooks::Routed, "table");
-    write(&plan, &mut batch, CHAIN, Direction::Upload, 0, &[]);
+    write(&plan, &mut batch, CHAIN, Direction::Upload, Target::Packet, 0, &[]);
     let machine = Machine::read(batch);
     assert_eq!((machine.rules.len(), machine.lists.len()), (4, 3));
 }
