@@ -304,7 +304,9 @@ fn fit(settings: &Settings, line: usize, rule_lines: &[usize]) -> Result<(), Str
             rules::plan(slice::from_ref(rule), direction, config)
                 .map_err(|e| named(line, &settings.interface, e))?;
         }
-        if rules::need_mark(&settings.rules) && rules::says_fwmark(config) {
+        let in_kernel = settings.backend == Backend::Kernel && !settings.rules.is_empty();
+        let need_mark = in_kernel || rules::need_mark(&settings.rules);
+        if need_mark && rules::says_fwmark(config) {
             let error = format!(
                 "{direction}: `fwmark` in the words of cake and rules with `tier` exclude each \
                  other: leave `fwmark` out"
@@ -457,13 +459,12 @@ mod tests {
     #[test]
     fn shares_exclude_what_cannot_have_them() {
         let share = "[[share]]\naddress = \"10.0.0.0/8\"\nupload = \"1mbit\"\n";
-        for (keys, expected) in [
-            ("upload = \"2mbit..9mbit\"\nautorate = true", "`autorate` moves it: leave one"),
-            ("upload = \"9mbit\"\nbackend = \"kernel\"", "a share for `eth0`: its classes are"),
-        ] {
-            let error = parse(&format!("[[interface]]\nname = \"eth0\"\n{keys}\n{share}"));
-            assert!(error.as_ref().unwrap_err().contains(expected), "{error:?}");
-        }
+        let moves = "upload = \"2mbit..9mbit\"\nautorate = true";
+        let error = parse(&format!("[[interface]]\nname = \"eth0\"\n{moves}\n{share}"));
+        assert!(
+            error.as_ref().unwrap_err().contains("`autorate` moves it: leave one"),
+            "{error:?}"
+        );
         let other = "[[interface]]\nname = \"eth0\"\ndownload = \"2mbit..9mbit\"\n\
                      upload = \"9mbit\"\nautorate = true\n";
         assert!(parse(&format!("{other}{share}")).is_ok(), "that direction has no share");
@@ -476,9 +477,20 @@ mod tests {
             parse(&format!("{eth0}[[rule]]\nport = 5000\n{rule}\n"))
         };
         assert_eq!(read("tier = \"voice\"").unwrap()[0].rules.len(), 1);
+        let shares = |count: usize, download: &str| {
+            let share = |n| format!("[[share]]\naddress = \"10.0.0.{n}\"\nupload = \"1mbit\"\n");
+            let shares: String = (0..count).map(share).collect();
+            let eth0 =
+                "[[interface]]\nname = \"eth0\"\nbackend = \"kernel\"\nupload = \"90mbit\"\n";
+            parse(&format!("{eth0}{download}{shares}"))
+        };
+        let both = "download = \"90mbit\"\n";
+        assert!(shares(8, "").is_ok() && shares(7, both).is_ok());
+        let error = shares(8, both).unwrap_err();
+        assert!(error.contains("the share :18 for `eth0`: marks have room for seven"), "{error}");
         for (rule, expected) in [
             ("pass = true", "rule 1, `pass` for `eth0`: every packet of an interface passes"),
-            ("class = \"1:10\"", "rule 1, `class` for `eth0`: classes are"),
+            ("class = \"1:10\"", "the discipline cake has no classes"),
             ("tier = \"video\"", "`cake diffserv3` has"),
         ] {
             let error = read(rule).unwrap_err();

@@ -35,6 +35,8 @@ pub(crate) struct Ruled {
     cgroups: Vec<Found>,
     /// Bits of the mark that name a tier, once a rule has needed them; or zero.
     tiers: u32,
+    /// Of the kernel's disciplines, where those shape.
+    handle: Option<u32>,
     /// The table, once it was made.
     pub(crate) table: Option<Table>,
 }
@@ -43,7 +45,12 @@ impl Ruled {
     /// No rules, and no table.
     pub(crate) fn new() -> Ruled {
         let (moment, cgroups) = (Moment::now(), Vec::new());
-        Ruled { moment, names: None, cgroups, tiers: 0, table: None }
+        Ruled { moment, names: None, cgroups, tiers: 0, handle: None, table: None }
+    }
+
+    /// The same for disciplines of the kernel, which have this `handle`.
+    pub(crate) fn in_kernel(handle: u32) -> Ruled {
+        Ruled { handle: Some(handle), ..Ruled::new() }
     }
 
     /// Rules of both directions, as the table has them.
@@ -56,7 +63,14 @@ impl Ruled {
             Some(config) => rules::plan(&rules, direction, config).map_err(Error::Rule),
             None => Ok(Plan::default()),
         };
-        Ok([plan(Direction::Download)?, plan(Direction::Upload)?])
+        let (download, upload) = (plan(Direction::Download)?, plan(Direction::Upload)?);
+        Ok(match self.handle {
+            None => [download, upload],
+            Some(handle) => {
+                let numbers = rules::numbered_classes(&settings.rules);
+                [download.numbered(&numbers), upload.below(handle)]
+            }
+        })
     }
 
     /// Bits of the mark that name a tier, or zero.
@@ -71,7 +85,8 @@ impl Ruled {
         rules: &[Rule],
         decisions: MarkBits,
     ) -> Result<bool, Error> {
-        let chosen = self.tiers == 0 && rules::need_mark(rules);
+        let in_kernel = self.handle.is_some() && !rules.is_empty();
+        let chosen = self.tiers == 0 && (in_kernel || rules::need_mark(rules));
         if chosen {
             self.tiers = marks::choose_tiers(decisions)?;
         }

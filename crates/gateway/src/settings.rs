@@ -9,7 +9,7 @@ use crate::datapath::Tuning;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::nft::MarkBits;
-use crate::rules::{Action, Rule};
+use crate::rules::{self, Action, Rule};
 
 /// Where control sockets and locks lie unless told otherwise.
 pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
@@ -136,16 +136,22 @@ impl Settings {
 
     /// The reason why the kernel's disciplines cannot carry `rule` out, if so.
     fn not_in_kernel(&self, rule: &Rule) -> Option<Error> {
-        let (key, why) = match rule.action {
+        let (minor, key) = match rule.action {
             Action::Tier(_) => return None,
-            Action::Pass => ("`pass`", "every packet of an interface passes its discipline"),
-            Action::Class(_) => ("`class`", "classes are told to what leaves only"),
-            Action::Share(_) => ("a share", "its classes are the daemon's"),
+            Action::Pass => {
+                let why = "every packet of an interface passes its discipline";
+                let rule = format!("rule {}, `pass`", rule.number);
+                return Some(Error::RuleInKernel { interface: self.interface.clone(), rule, why });
+            }
+            Action::Class(minor) => (minor, "class"),
+            Action::Share(minor) => (minor, "share"),
         };
-        let rule = match rule.action {
-            Action::Share(_) => key.to_owned(),
-            _ => format!("rule {}, {key}", rule.number),
-        };
-        Some(Error::RuleInKernel { interface: self.interface.clone(), rule, why })
+        let classes = rules::numbered_classes(&self.rules);
+        let at = classes.iter().position(|(other, _)| *other == minor)?;
+        (self.download.is_some() && at >= rules::MOST_NUMBERED).then(|| Error::RuleInKernel {
+            interface: self.interface.clone(),
+            rule: format!("the {key} :{minor:x}"),
+            why: "marks have room for seven classes of what arrives",
+        })
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! `--backend auto` goes down a list: the module, which has all disciplines and words; Linux's own
 //! cake, if it has all the words that somebody asked for; a process. Settings that only a process
-//! can carry out (shares, lanes) end that at once, and so does a kernel that lacks a part. Autorate
-//! and rules take a process as well: one that holds the packets knows more of the line than the
-//! kernel's statistics tell, and what arrives has its tier from the first packet on. What
-//! the kernel says against the place, such as another shaper there, stays an error.
+//! can carry out (lanes) end that at once, and so does a kernel that lacks a part. Autorate and
+//! rules take a process as well: one that holds the packets knows more of the line than the
+//! kernel's statistics tell, and what arrives has its tier from the first packet on. What the
+//! kernel says against the place, such as another shaper there, stays an error.
 
 use super::shaped::Maker;
 use crate::direction::Direction;

@@ -1,21 +1,23 @@
-//! Rules of an interface that the kernel shapes: tiers in marks that its cakes read.
+//! Rules of an interface that the kernel shapes: tiers in marks that its cakes read, classes of the
+//! module's htb and drr.
 //!
-//! What leaves is marked in front of its discipline. What arrives has passed its discipline before
-//! any table sees it: there the mark is that of its connection, which a filter copies
-//! (`nft/marking.rs`, `redirect.rs`). The table lives as long as the process, and the disciplines
-//! longer: what they find no mark in, they sort by code points.
+//! What leaves is marked in front of its discipline, or given its class as a priority. What arrives
+//! has passed its discipline before any table sees it: there the mark is that of its connection,
+//! which a filter copies (`nft/marking.rs`, `redirect.rs`). The table lives as long as the process,
+//! and the disciplines longer: what they find no mark in, they sort by code points.
 
 use simnel_core::qdisc::Config;
 use simnel_core::Time;
 
 use super::qdiscs::Qdiscs;
 use super::redirect;
+use super::shaped::HANDLE;
 use super::steered::Steered;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::names::Names;
 use crate::nft::{Holder, Table, Wanted};
-use crate::rules::RuleEntry;
+use crate::rules::{self, RuleEntry};
 use crate::settings::Settings;
 
 impl Steered {
@@ -57,13 +59,19 @@ impl Steered {
         settings
     }
 
-    /// Gives what arrives its connection's bits, where rules decide about it.
+    /// Gives what arrives its connection's bits, where rules decide about it, and leads it to the
+    /// class that they name.
     pub(super) fn restore_marks(&self, kernel: &Qdiscs, number: u32) -> Result<(), Error> {
-        if self.settings.download.is_none() {
-            return Ok(());
-        }
+        let Some(download) = &self.settings.download else { return Ok(()) };
         let are_ruled = !self.settings.rules.is_empty();
-        redirect::restore(kernel, number, if are_ruled { self.ruled.tiers() } else { 0 })
+        let bits = if are_ruled { self.ruled.tiers() } else { 0 };
+        redirect::restore(kernel, number, bits)?;
+        let has = |class: u16| download.children().iter().any(|(other, _)| *other as u16 == class);
+        let numbered = rules::numbered_classes(&self.settings.rules).into_iter();
+        let classes = numbered.filter(|(minor, _)| has(*minor)).map(|(minor, number)| {
+            (u32::from(number) << bits.trailing_zeros(), HANDLE | u32::from(minor))
+        });
+        redirect::choose(kernel, number, HANDLE, bits, classes)
     }
 
     /// Lets those rules hold whose hours and control groups are there now.

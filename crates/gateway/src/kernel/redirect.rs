@@ -89,6 +89,49 @@ pub(super) fn restore(kernel: &Qdiscs, from: u32, bits: u32) -> Result<(), Error
     })
 }
 
+/// Lets a mark choose a class of the discipline `handle`, through which what arrives by interface
+/// number `from` goes: by its `bits`, each value a class. Filters that were there before, go.
+pub(super) fn choose(
+    kernel: &Qdiscs,
+    from: u32,
+    handle: u32,
+    bits: u32,
+    classes: impl Iterator<Item = (u32, u32)>,
+) -> Result<(), Error> {
+    let device = sys::interface(&device_name(from), Query::Index)
+        .map_err(|source| Error::system("looking for the ifb device", source))?;
+    let mut removal = Writer::default();
+    let fixed = fixed_part(device, 0, handle, PREFERENCE << 16 | ALL_PROTOCOLS);
+    removal.begin_with(libc::RTM_DELTFILTER.into(), libc::NLM_F_ACK, 1, &fixed);
+    removal.string(TCA_KIND, "fw");
+    removal.finish();
+    let _ = kernel.ask(&removal);
+    for (value, class) in classes {
+        let chosen = kernel.ask(&choosing_filter(device, handle, (value, bits), class));
+        chosen.map_err(|refusal| {
+            let what = "the filter `fw`, which shares and classes of what arrives need";
+            lacking(refusal, what, "`modprobe cls_fw`, or `backend = \"userspace\"`")
+        })?;
+    }
+    Ok(())
+}
+
+fn choosing_filter(device: u32, parent: u32, (value, mask): (u32, u32), class: u32) -> Writer {
+    const TCA_FW_CLASSID: i32 = 1;
+    const TCA_FW_MASK: i32 = 5;
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_ACK;
+    let mut writer = Writer::default();
+    let fixed = fixed_part(device, value, parent, PREFERENCE << 16 | ALL_PROTOCOLS);
+    writer.begin_with(libc::RTM_NEWTFILTER.into(), flags, 1, &fixed);
+    writer.string(TCA_KIND, "fw");
+    let options = writer.start(TCA_OPTIONS);
+    writer.attribute(TCA_FW_CLASSID, &class.to_ne_bytes());
+    writer.attribute(TCA_FW_MASK, &mask.to_ne_bytes());
+    writer.end(options);
+    writer.finish();
+    writer
+}
+
 fn new_filter(from: u32, to: u32) -> Writer {
     const TCA_MIRRED_PARMS: i32 = 2;
     const TC_ACT_STOLEN: u32 = 4;
@@ -237,5 +280,17 @@ mod tests {
             &[8, 0, 7, 0, 0, 0, 0, 15],
         ];
         assert_eq!(restoring_filter(5, 0x0f00_0000).bytes(), expected.concat());
+        let expected = [
+            &[64, 0, 0, 0, 44, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],
+            // Handle: the value of the mark; parent 51a1:.
+            &[0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 14, 0, 0, 0xa1, 0x51, 0, 3, 0xa1, 0x51],
+            &[7, 0, 1, 0, b'f', b'w', 0, 0],
+            &[20, 0, 2, 0x80],
+            // Class 51a1:12, mask.
+            &[8, 0, 1, 0, 0x12, 0, 0xa1, 0x51, 8, 0, 5, 0, 0, 0, 0, 15],
+        ];
+        let mark = (0x0e00_0000, 0x0f00_0000);
+        let filter = choosing_filter(9, 0x51a1_0000, mark, 0x51a1_0012);
+        assert_eq!(filter.bytes(), expected.concat());
     }
 }

@@ -15,6 +15,7 @@ use super::redirect;
 use super::tracked;
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::rules::{Action, Rule};
 use crate::settings::Settings as Wanted;
 use crate::sys::{self, Query};
 
@@ -179,6 +180,10 @@ fn attributes(config: &Config) -> Result<Vec<u8>, String> {
 
 /// Words of `wanted` that Linux's cake does not have, if there are any.
 fn foreign(wanted: &Wanted) -> Option<String> {
+    let is_class = |rule: &Rule| matches!(rule.action, Action::Class(_) | Action::Share(_));
+    if wanted.rules.iter().any(is_class) {
+        return Some("htb".into());
+    }
     let mut both = Direction::BOTH.iter().filter_map(|way| wanted.plain(*way));
     both.find_map(|config| attributes(config).err())
 }
@@ -236,6 +241,9 @@ pub(crate) fn hold(wanted: &Wanted) -> Result<Maker, Error> {
         down(interface)?;
         return up(wanted);
     };
+    if let (Maker::Linux, Some(words)) = (maker, foreign(wanted)) {
+        return Err(Error::NotLinuxs(words));
+    }
     for shaped in &present {
         let config = told(wanted, maker, shaped.direction);
         config.map_or(Ok(()), |config| change(shaped, config))?;

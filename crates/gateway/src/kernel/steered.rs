@@ -108,7 +108,7 @@ impl Steered {
             found: [None; 2],
             number: 0,
             lost: false,
-            ruled: Ruled::new(),
+            ruled: Ruled::in_kernel(HANDLE),
             _lock: lock,
         };
         let found = shaped(Some(steered.interface()))?;

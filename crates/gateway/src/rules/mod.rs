@@ -190,6 +190,44 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The same for a discipline with this `handle`.
+    pub(crate) fn below(mut self, handle: u32) -> Plan {
+        for step in &mut self.steps {
+            if let Write::Class(class) = &mut step.write {
+                *class = handle & 0xffff_0000 | *class & 0xffff;
+            }
+        }
+        self
+    }
+
+    /// The same where packets bear a number only: that which a class has in `numbers`.
+    pub(crate) fn numbered(mut self, numbers: &[(u16, u8)]) -> Plan {
+        for step in &mut self.steps {
+            let Write::Class(class) = step.write else { continue };
+            let number = numbers.iter().find(|(minor, _)| *minor == class as u16);
+            step.write = Write::Tier(number.map_or(0, |(_, number)| *number));
+        }
+        self
+    }
+}
+
+/// Classes that numbers are left for: four bits, of which tiers have one to eight.
+pub(crate) const MOST_NUMBERED: usize = 7;
+
+/// Classes to which `rules` lead, each with a number that is none of a tier. They keep it whichever
+/// rules hold at present.
+pub(crate) fn numbered_classes(rules: &[Rule]) -> Vec<(u16, u8)> {
+    let class = |rule: &Rule| match rule.action {
+        Action::Class(minor) | Action::Share(minor) => Some(minor),
+        Action::Tier(_) | Action::Pass => None,
+    };
+    let mut all: Vec<u16> = rules.iter().filter_map(class).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().zip((0..=15).rev()).collect()
+}
+
 /// A rule, and what the kernel writes into a packet for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
@@ -402,6 +440,23 @@ mod tests {
     fn planned(action: Action, words: &str) -> Result<Write, String> {
         let config = simnel_core::qdisc::parse(words).unwrap();
         plan(&[rule(action)], Direction::Upload, &config).map(|plan| plan.steps[0].write)
+    }
+
+    /// As far as they are so few that numbers of tiers are left.
+    #[test]
+    fn classes_have_numbers_beside_those_of_tiers() {
+        let rules = [0x12, 0x11, 0x12].map(|minor| rule(Action::Share(minor)));
+        let numbers = numbered_classes(&rules);
+        assert_eq!(numbers, [(0x11, 15), (0x12, 14)]);
+        let step = |write| Step { number: 1, traffic: Traffic::default(), write };
+        let steps = [Write::Class(0x8001_0012), Write::Tier(3)].map(step).to_vec();
+        let writes = |plan: Plan| plan.steps.iter().map(|step| step.write).collect::<Vec<_>>();
+        let plan = Plan { steps };
+        assert_eq!(writes(plan.clone().numbered(&numbers)), [Write::Tier(14), Write::Tier(3)]);
+        let below = [Write::Class(0x51a1_0012), Write::Tier(3)];
+        assert_eq!(writes(plan.below(0x51a1_0000)), below);
+        let many = (0..MOST_NUMBERED).map(|n| rule(Action::Class(n as u16))).collect::<Vec<_>>();
+        assert!(numbered_classes(&many).iter().all(|(_, number)| *number > 8));
     }
 
     #[test]

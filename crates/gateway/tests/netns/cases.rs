@@ -143,6 +143,10 @@ pub const IN_THE_KERNEL: &[Case] = &[
     ),
     ("its_hosts_and_flows_are_told", in_kernel::its_hosts_and_flows_are_told),
     ("rules_choose_tiers_in_the_kernel", marked::rules_choose_tiers_in_the_kernel),
+    ("rules_follow_host_names", names::rules_follow_host_names),
+    ("rules_know_control_groups_in_the_kernel", marked::rules_know_control_groups_in_the_kernel),
+    ("shares_have_floors_and_caps", rules::shares_have_floors_and_caps),
+    ("shares_hold_what_arrives_in_the_kernel", marked::shares_hold_what_arrives_in_the_kernel),
     (
         "a_device_without_its_interface_is_removed",
         in_kernel::a_device_without_its_interface_is_removed,

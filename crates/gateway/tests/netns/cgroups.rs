@@ -13,16 +13,16 @@ const BYTES: usize = 100_000;
 const SERVER: &str = "10.77.2.2";
 
 /// Where the groups of the second version are mounted, and one of the test's own there.
-struct Group(PathBuf);
+pub struct Group(pub PathBuf);
 
 impl Group {
-    fn root() -> Option<PathBuf> {
+    pub fn root() -> Option<PathBuf> {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         lines.find(|words| words[2] == "cgroup2").map(|words| words[1].into())
     }
 
-    fn make(path: PathBuf) -> Group {
+    pub fn make(path: PathBuf) -> Group {
         std::fs::create_dir_all(&path).unwrap();
         Group(path)
     }
@@ -35,7 +35,7 @@ impl Drop for Group {
 }
 
 /// A program of the gateway in `group` that sends and takes [`BYTES`].
-fn exchange(world: &World, group: Option<&Path>, port: u16) {
+pub fn exchange(world: &World, group: Option<&Path>, port: u16) {
     let listener = world.within("s", || listener(address(SERVER, port)));
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();

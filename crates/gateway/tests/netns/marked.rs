@@ -7,12 +7,13 @@ use simnel_gateway::kernel::{self, Own, Shaped};
 use simnel_gateway::Direction;
 
 use crate::cases::not_run;
+use crate::cgroups::{self, Group};
 use crate::hangs::{family_where, kill};
-use crate::rules::{exchange, reload, start, EACH};
+use crate::rules::{exchange, reload, start, words, EACH};
+use crate::transfer::Transfer;
 use crate::world::{address, bound, World};
 
 const SECOND: Duration = Duration::from_secs(1);
-const WORDS: &str = "backend = \"kernel\"\nqdisc = \"cake diffserv4\"";
 const AF41: i32 = 34 << 2;
 
 fn shaped(world: &World) -> Vec<Shaped> {
@@ -20,7 +21,7 @@ fn shaped(world: &World) -> Vec<Shaped> {
 }
 
 /// Packets that each tier has sent, of upload and download.
-fn tins(world: &World) -> [[u64; 4]; 2] {
+pub fn tins(world: &World) -> [[u64; 4]; 2] {
     let all = shaped(world);
     [Direction::Upload, Direction::Download].map(|direction| {
         let own = Own::of(&Shaped::find(&all, direction).unwrap().listed);
@@ -86,15 +87,25 @@ fn filters(world: &World) -> usize {
     ["mirred", "ctinfo"].into_iter().filter(has).count()
 }
 
+/// True if the module is loaded, which alone has classes.
+pub fn has_module() -> bool {
+    std::path::Path::new("/sys/module/simnel").exists()
+}
+
+/// True if this kernel can have rules for what arrives.
+pub fn has_ctinfo(world: &World) -> bool {
+    let filter = "tc filter add dev lan0 ingress matchall action ctinfo cpmark 1 2>/dev/null";
+    let has = world.try_shell("g", &format!("tc qdisc add dev lan0 clsact && {filter}"));
+    world.try_shell("g", "tc qdisc del dev lan0 clsact");
+    has
+}
+
 /// Port, address and hardware address choose tiers both ways, in the kernel's own cake.
 pub fn rules_choose_tiers_in_the_kernel() {
     let mut world = World::new();
-    let judge = "tc qdisc add dev lan0 clsact && \
-                 tc filter add dev lan0 ingress matchall action ctinfo cpmark 1 2>/dev/null";
-    if !world.try_shell("g", judge) {
+    if !has_ctinfo(&world) {
         return not_run("this kernel lacks the action ctinfo");
     }
-    world.shell("g", "tc qdisc del dev lan0 clsact");
     let shown = world.ip("c", "link show lan0");
     let mac = shown.split_whitespace().skip_while(|word| *word != "link/ether").nth(1).unwrap();
     let rules = |tier: &str| {
@@ -108,9 +119,10 @@ pub fn rules_choose_tiers_in_the_kernel() {
     world.nft(&["add", "table", "inet", "behind"]);
     let hook = "{ type filter hook prerouting priority -305; }";
     world.nft(&["add", "chain", "inet", "behind", "in", hook]);
-    let words = "meta l4proto udp meta mark != 0 counter";
-    world.nft(&["add", "rule", "inet", "behind", "in", words]);
-    start(&mut world, WORDS, &rules("voice"));
+    let udp = "meta l4proto udp meta mark != 0 counter";
+    world.nft(&["add", "rule", "inet", "behind", "in", udp]);
+    let words = &words("cake diffserv4");
+    start(&mut world, words, &rules("voice"));
 
     let [one, none] = [EACH, 0];
     let both = |work: &dyn Fn()| sent(&world, work);
@@ -133,14 +145,14 @@ pub fn rules_choose_tiers_in_the_kernel() {
 
     // Other rules hold from the next packet on; without any, nothing of them stays.
     let other = rules("bulk").replace("7001", "\"7001-7001\"").replace("7002", "7005");
-    reload(&world, WORDS, &format!("[[rule]]\nport = 7009\ntier = 1\n{other}"), "port 7009");
+    reload(&world, words, &format!("[[rule]]\nport = 7009\ntier = 1\n{other}"), "port 7009");
     assert_sent(sent(&world, || exchange(&world, "10.77.2.2", 7001, 0)), [[one, 0, 0, 0]; 2]);
     assert_eq!(counted(&world)[1], [EACH; 2]);
     assert_eq!(filters(&world), 2);
     let change = |words: &str| world.client("wan0").change(Direction::Upload, words);
     let refused = change("cake bandwidth 8mbit besteffort").unwrap_err().to_string();
     assert!(refused.contains("rule 1: `tier = 1`") || refused.contains("one tier"), "{refused}");
-    crate::rules::write(&world, WORDS, "");
+    crate::rules::write(&world, words, "");
     world.signal(libc::SIGHUP);
     assert!(soon(&world, |world| !has_table(world)), "the table is still there");
     assert_eq!(filters(&world), 1);
@@ -148,7 +160,7 @@ pub fn rules_choose_tiers_in_the_kernel() {
     assert_sent(sent(&world, || exchange(&world, "10.77.2.2", 7001, 0)), [[0, one, 0, 0]; 2]);
 
     // A daemon that dies is followed by one that has the rules again.
-    reload(&world, WORDS, &rules("voice"), "udp port 7001");
+    reload(&world, words, &rules("voice"), "udp port 7001");
     let (daemon, _) = family_where(&world, |_| true);
     kill(daemon, libc::SIGKILL);
     family_where(&world, |(other, _)| other != daemon);
@@ -166,9 +178,65 @@ pub fn rules_choose_tiers_in_the_kernel() {
     assert_sent(sent(&world, || exchange(&world, "10.77.2.2", 7006, 0)), [[0, one, 0, 0]; 2]);
     world.within("g", || kernel::down("wan0").unwrap());
     assert_eq!((shaped(&world).len(), filters(&world)), (0, 0));
-    start(&mut world, WORDS, &rules("voice"));
+    start(&mut world, words, &rules("voice"));
     assert_sent(sent(&world, || exchange(&world, "10.77.2.2", 7001, 0)), [[0, 0, 0, one]; 2]);
     world.stop();
     assert!(!has_table(&world));
     assert_eq!((shaped(&world).len(), filters(&world)), (0, 0));
+}
+
+/// A program of the router: what it sends from its first packet on, and what arrives for it from
+/// the second on.
+pub fn rules_know_control_groups_in_the_kernel() {
+    let world = &mut World::new();
+    let Some(root) = Group::root().filter(|_| has_ctinfo(world)) else {
+        return not_run("no control groups of the second version, or no action ctinfo");
+    };
+    let name = format!("simnel-{}", std::process::id());
+    let slice = Group::make(root.join(&name));
+    world.cgroups = true;
+    let rules = format!("[[rule]]\ncgroup = \"{name}\"\ntier = \"voice\"\n");
+    start(world, &words("cake diffserv4"), &rules);
+    for (group, tier) in [(None, 1), (Some(&*slice.0), 3)] {
+        let sent = sent(world, || cgroups::exchange(world, group, 7_001));
+        println!("  {sent:?}: bulk, best effort, video, voice; upload, download");
+        for sent in sent {
+            let others: u64 = sent.iter().sum::<u64>() - sent[tier];
+            assert!((20..400).contains(&sent[tier]) && others < 9, "tier {tier}: {sent:?}");
+        }
+    }
+    world.stop();
+}
+
+/// A device's share of what arrives, and all of the line without it. By the module only.
+pub fn shares_hold_what_arrives_in_the_kernel() {
+    let world = &mut World::new();
+    if !has_ctinfo(world) || !has_module() {
+        return not_run("this kernel lacks the action ctinfo, or the module");
+    }
+    let share = "[[share]]\naddress = \"10.77.1.2\"\ndownload = \"4mbit..5mbit\"\n";
+    let rule = "[[rule]]\nport = 7001\ntier = \"voice\"\n";
+    let words = &words("cake diffserv4");
+    start(world, words, share);
+    // A packet of TCP's takes 2.4 ms in the share, half of what its cake allows.
+    let rates = |world: &World, wanted: f64| {
+        let transfer = Transfer::start(world, "s", "c", address("10.77.2.2", 5001), true);
+        std::thread::sleep(SECOND);
+        let rate = world.wire_rate("c", "lan0", SECOND * 2);
+        println!("  {:.2} of {:.2} Mbit/s", rate / 1e6, wanted / 1e6);
+        assert!((0.75..1.02).contains(&(rate / wanted)));
+        transfer.end();
+    };
+    rates(world, 5e6);
+    let [upload, download] = counted(world)[0];
+    assert!(upload == 0 && download > 100, "{upload} {download}");
+    // A rule is the more special one: its traffic is not the share's.
+    reload(world, words, &format!("{}{share}", rule.replace("7001", "5001")), "port 5001");
+    rates(world, 20e6);
+    reload(world, words, &format!("{rule}{share}"), "port 7001");
+    rates(world, 5e6);
+    reload(world, words, rule, "port 7001");
+    assert!(soon(world, |world| counted(world).len() == 1));
+    rates(world, 20e6);
+    world.stop();
 }
