@@ -112,9 +112,10 @@ examples_in_documentation() {
     cargo test --workspace --locked --no-fail-fast --doc
 }
 
-# What comes after this in a lane needs the program that the tests come with.
-after_build() {
-    until [ -e "$logs/built" ]; do sleep 1; done
+# What comes after this in a lane needs what the tests come with (`built`), or answers that must come in
+# time, and so waits for their end (`tested`).
+after() { # MOMENT
+    until [ -e "$logs/$1" ]; do sleep 1; done
 }
 
 # What comes after this shares the tests' folder, which is locked until the first of them runs.
@@ -124,17 +125,12 @@ after_begin() {
     done
 }
 
-# What comes after this waits for answers that must come in time.
-after_tests() {
-    until [ -e "$logs/tested" ]; do sleep 1; done
-}
-
 # What builds or runs on one core most of the time.
 on_one_core() {
     # For a router, under an emulator: no C library, and at most 4 MB.
     step 'gateway alone' scripts/static.sh aarch64
     step 'compiled code' compiled_code
-    after_build
+    after built
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
     step 'package' package
     step 'examples in documentation' examples_in_documentation
@@ -145,11 +141,11 @@ on_all_cores() {
     # optimised build would take longer here than all its targets.
     local bounded=(env FUZZ_SEED=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=0)
     step 'fuzz targets' "${bounded[@]}" scripts/fuzz.sh build
-    after_build
+    after built
     step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
     step 'Linux beside' linux_beside
     step 'examples' examples
-    after_tests
+    after tested
     step 'python' scripts/python.sh test
     step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
 }
@@ -160,7 +156,7 @@ of_the_workspace() {
     step 'lints' lints
     step 'simulation side' simulation_side
     step 'documentation' documentation
-    after_tests
+    after tested
     step 'mutants' mutants
 }
 

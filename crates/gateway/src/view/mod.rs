@@ -62,44 +62,36 @@ impl Look {
     fn take(directory: &Path, interface: &str, tracked: &mut Tracked) -> Result<Look, Error> {
         let at_ns = sys::now().0;
         match Client::connect(directory, interface) {
-            Ok(mut client) => {
-                let state = client.ask(&Request::Show {})?;
-                let told = client.ask(&Request::Flows {})?;
-                let entries = state.qdiscs.unwrap_or_default();
-                // A daemon that lets the kernel shape.
-                let kernel = match entries.is_empty() {
-                    true => KernelEntry::all(interface)?,
-                    false => Vec::new(),
-                };
-                let mut lines = told.lines.unwrap_or_default();
-                lines.extend(kernel.iter().filter_map(|entry| entry.line(at_ns)));
-                Ok(Look {
-                    at_ns,
-                    entries,
-                    trouble: state.trouble,
-                    autorate: state.autorate,
-                    lines,
-                    flows: told.flows.unwrap_or_default(),
-                    kernel,
-                    untold: told.untold,
-                })
-            }
+            Ok(daemon) => Look::through(daemon, interface, at_ns),
             Err(not_up @ Error::NotUp { .. }) => {
-                let all = KernelEntry::all(interface)?;
-                match all.is_empty() {
-                    true => Err(not_up),
-                    false => {
-                        let shaped = |way| of(&all, way, |entry| entry.direction).is_some();
-                        let told = tracked.flows(interface, shaped);
-                        Ok(Look::in_kernel(at_ns, all, told))
-                    }
+                let kernel = KernelEntry::all(interface)?;
+                if kernel.is_empty() {
+                    return Err(not_up);
                 }
+                let shaped = |way| of(&kernel, way, |entry| entry.direction).is_some();
+                let told = tracked.flows(interface, shaped);
+                Ok(Look::in_kernel(at_ns, kernel, told))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// A look at what the kernel shapes, without a daemon.
+    /// A daemon's answers, and what it lets the kernel shape.
+    fn through(mut daemon: Client, interface: &str, at_ns: u64) -> Result<Look, Error> {
+        let state = daemon.ask(&Request::Show {})?;
+        let told = daemon.ask(&Request::Flows {})?;
+        let entries = state.qdiscs.unwrap_or_default();
+        let kernel = match entries.is_empty() {
+            true => KernelEntry::all(interface)?,
+            false => Vec::new(),
+        };
+        let flows = Flows { flows: told.flows.unwrap_or_default(), untold: told.untold };
+        let mut look = Look::in_kernel(at_ns, kernel, flows);
+        look.lines.extend(told.lines.unwrap_or_default());
+        Ok(Look { entries, trouble: state.trouble, autorate: state.autorate, ..look })
+    }
+
+    /// A look at what the kernel shapes.
     fn in_kernel(at_ns: u64, kernel: Vec<KernelEntry>, told: Flows) -> Look {
         let Flows { flows, untold } = told;
         let lines = kernel.iter().filter_map(|entry| entry.line(at_ns)).collect();
@@ -159,7 +151,7 @@ pub struct LineView {
     pub marks: Option<u64>,
     /// Marks since the look before.
     pub new_marks: Option<u64>,
-    /// Time in the discipline; None in the kernel.
+    /// Time in the discipline; None where the kernel does not tell.
     pub delay: Option<Delay>,
     /// Tiers of cake.
     pub tiers: Vec<TierView>,
