@@ -269,6 +269,11 @@ fn in_kernel(witnesses: &Witnesses) -> Vec<Finding> {
     } else {
         Finding::ok("ingress", what)
     });
+    let what = "rules for downloads in the kernel (act_ctinfo)";
+    let (id, why) = ("kernel-rules", "rules with `backend = \"kernel\"` need it");
+    let fix = "`modprobe act_ctinfo` (OpenWrt: the package kmod-sched-ctinfo), Linux 5.3";
+    let ctinfo = state("act_ctinfo", "CONFIG_NET_ACT_CTINFO");
+    all.push(finding(id, what, ctinfo, Level::Note, why, fix));
     all
 }
 

@@ -214,6 +214,10 @@ pub fn shares_hold_what_arrives_in_the_kernel() {
     if !has_ctinfo(world) || !has_module() {
         return not_run("this kernel lacks the action ctinfo, or the module");
     }
+    // Behind address translation: the rule knows the device by its own address all the same.
+    world.nft(&["add table ip home"]);
+    world.nft(&["add chain ip home out { type nat hook postrouting priority srcnat; }"]);
+    world.nft(&["add rule ip home out oifname wan0 masquerade"]);
     let share = "[[share]]\naddress = \"10.77.1.2\"\ndownload = \"4mbit..5mbit\"\n";
     let rule = "[[rule]]\nport = 7001\ntier = \"voice\"\n";
     let words = &words("cake diffserv4");

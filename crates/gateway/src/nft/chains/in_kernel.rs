@@ -282,6 +282,69 @@ fn long_transactions_have_room_and_their_errors_too() {
     });
 }
 
+/// Tiers are the connection's as it arrives, from its first packet on, and no packet's behind that.
+#[test]
+fn rules_for_disciplines_of_the_kernel_write_into_connections() {
+    const TEST: &str = "rules_for_disciplines_of_the_kernel_write_into_connections";
+    apart(TEST, || {
+        let nft = |words: &str| {
+            let output = std::process::Command::new("nft").arg(words).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let holder = Some(Holder::Kernel);
+        let lo = String::from("lo");
+        let kernels = |steps: &[_]| Wanted {
+            download: holder,
+            upload: holder,
+            interface: lo.clone(),
+            rules: ruling(steps),
+            ..Wanted::default()
+        };
+        let coded = Traffic { dscps: vec![46], ..Traffic::default() };
+        let steps = [
+            (1, ports(&[(5001, 5001)]), Write::Tier(2)),
+            (2, coded, Write::Tier(1)),
+            (3, ports(&[(5003, 5003)]), Write::Tier(3)),
+        ];
+        let mut table = match Table::create(kernels(&steps), &[]) {
+            Err(Error::KernelLacks { what, .. }) => {
+                return eprintln!("NOT RUN: {TEST} lacks {what}");
+            }
+            table => table.unwrap(),
+        };
+        nft("add table inet seen; \
+             add chain inet seen first { type filter hook prerouting priority -150; }; \
+             add rule inet seen first ct mark & 0xf000000 == 0x2000000 counter comment \"early\"; \
+             add rule inet seen first meta mark != 0 counter comment \"marked\"; \
+             add chain inet seen last { type filter hook input priority 0; }; \
+             add rule inet seen last ct mark & 0xf000000 == 0x3000000 counter comment \"third\"");
+        let seen = || {
+            let listed = nft("list table inet seen");
+            ["early", "marked", "third"].map(|comment| {
+                let line = listed.lines().find(|line| line.contains(comment)).unwrap();
+                let count = line.split("packets ").nth(1).unwrap().split(' ').next().unwrap();
+                count.parse::<u32>().unwrap()
+            })
+        };
+        pass(1, at(1, 5001));
+        assert_eq!(seen(), [1, 0, 0]);
+        // Behind a rule by code point only what arrives decides.
+        pass(1, at(1, 5003));
+        assert_eq!(seen(), [1, 0, 1]);
+        pass(1, at(1, 5004));
+        assert_eq!(fitted(&table), [(1, [1, 1]), (2, [0, 0]), (3, [1, 1])]);
+        table.set_rules(ruling(&[(4, ports(&[(5004, 5004)]), Write::Tier(2))]), &[]).unwrap();
+        pass(1, at(1, 5001));
+        pass(1, at(1, 5004));
+        assert_eq!((fitted(&table), seen()), (vec![(4, [1, 1])], [2, 0, 1]));
+        table.set_rules(ruling(&[]), &[]).unwrap();
+        pass(1, at(1, 5001));
+        assert_eq!(seen(), [2, 0, 1]);
+        table.remove().unwrap();
+        assert!(counted(NAME).unwrap().is_empty());
+    });
+}
+
 /// A table that is only judged is not kept.
 #[test]
 fn a_transaction_may_be_judged_only() {
