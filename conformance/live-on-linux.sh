@@ -72,6 +72,7 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run
 mkdir -p /run/netns /run/tmp
+mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
 cd /run
 $prepare
 for case in $*; do
