@@ -19,7 +19,7 @@ use super::{misuse, misuse_with_help, output_failed};
 /// Record published experiments on Linux in virtual time (conformance/papers).
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
-    conformance/build-linux.sh /var/tmp/linux BRIDGE MAGIC_SYSRQ NET_CLS_U32\n  \
+    conformance/build-linux.sh /var/tmp/linux BRIDGE MAGIC_SYSRQ NET_CLS_U32 WLAN NET_IPIP\n  \
     simnel witness /var/tmp/linux/linux A B\n\n\
 Goes on where it was left: single runs are files in --runs. Needs no root.")]
 pub struct Args {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use simnel_core::qdisc;
+use simnel_sim::Direction::{self, Down, Up};
 
 use super::generator::{self, PaceSender, Sides};
 use super::network::Network;
@@ -34,13 +35,9 @@ pub const REFUSED: &str = "refused";
 const MODULES: &str = "/usr/lib/uml/modules";
 /// Modules of every run; those of disciplines and congestion controls come from the plan.
 const ALWAYS: [&str; 4] = ["veth", "bridge", "sch_netem", "sch_htb"];
-/// Settings of the whole guest: a socket that watches packets may have room for many, and all
-/// connections together, in pages, as much as where there are 16 GB. Short of that, Linux drops
-/// what came out of order.
-const SETTINGS: [(&str, &str); 2] = [
-    ("/proc/sys/net/core/rmem_max", "33554432"),
-    ("/proc/sys/net/ipv4/tcp_mem", "196608 262144 393216"),
-];
+/// A setting of the whole guest: all connections together may have, in pages, as much as where
+/// there are 16 GB. Short of that, Linux drops what came out of order.
+const SETTING: (&str, &str) = ("/proc/sys/net/ipv4/tcp_mem", "196608 262144 393216");
 /// Commands for `tc`, all at once: each start of a program takes long in a guest.
 const BATCH: &str = "/run/tc";
 /// Bucket of a host's interface: as a wire, one packet after the other.
@@ -65,9 +62,8 @@ fn heard(directory: &Path, pace: PaceSender) -> Result<String, String> {
     let network = build(&plan).map_err(|error| error.to_string())?;
     let Network { home, internet, gateway, .. } = &network;
     let sides = Sides { home, internet, gateway, pace };
-    for (name, value) in SETTINGS {
-        fs::write(name, value).map_err(|error| format!("{name}: {error}"))?;
-    }
+    let (name, value) = SETTING;
+    fs::write(name, value).map_err(|error| format!("{name}: {error}"))?;
     fs::write(directory.join(STARTED), "").map_err(|error| error.to_string())?;
     let heard = generator::run(&plan, sides, &mut |_| true).map_err(|error| error.to_string())?;
     serde_json::to_string(&heard).map_err(|error| error.to_string())
@@ -76,12 +72,19 @@ fn heard(directory: &Path, pace: PaceSender) -> Result<String, String> {
 fn build(plan: &Plan) -> Result<Network, TestbedError> {
     let network = Network::new("simnel-linux-", plan)?;
     let line = &network.line;
-    line.ip(&["link", "add", "join", "type", "bridge"])?;
-    line.ip(&["link", "set", "join", "up"])?;
+    bridge(line, "join", [Network::NEAR, Network::FAR])?;
     let distances = plan.by_distance();
-    for (port, end) in [(Network::NEAR, End::Source), (Network::FAR, End::Destination)] {
-        line.ip(&["link", "set", port, "master", "join"])?;
-        run_tc(line, &delays(port, end, &distances))?;
+    let wire = |way: Direction| {
+        let rate = plan.wire[way as usize];
+        rate.map(|rate| format!(" rate {rate}bit {}", plan.overhead[way as usize]))
+    };
+    let up = wire(Up).unwrap_or_default();
+    run_tc(line, &delays(Network::NEAR, End::Source, &distances, ""))?;
+    run_tc(line, &delays(Network::FAR, End::Destination, &distances, &up))?;
+    if let Some(down) = wire(Down) {
+        bridge(line, "last", [Network::HOUSE, Network::STREET])?;
+        let port = Network::HOUSE;
+        run_tc(line, &[format!("qdisc add dev {port} root netem limit {UNDER_WAY}{down}")])?;
     }
     let [up, down] = &plan.qdisc;
     for (port, words, overhead, sources) in [
@@ -94,6 +97,13 @@ fn build(plan: &Plan) -> Result<Network, TestbedError> {
         run_tc(&network.home, &access(rate, &plan.home))?;
     }
     Ok(network)
+}
+
+/// Makes one wire of two of a namespace's interfaces.
+fn bridge(line: &Namespace, name: &str, ports: [&str; 2]) -> Result<(), TestbedError> {
+    line.ip(&["link", "add", name, "type", "bridge"])?;
+    line.ip(&["link", "set", name, "up"])?;
+    ports.into_iter().try_for_each(|port| line.ip(&["link", "set", port, "master", name]))
 }
 
 fn run_tc(namespace: &Namespace, commands: &[String]) -> Result<(), TestbedError> {
@@ -181,11 +191,18 @@ fn filter(port: &str, parent: &str, end: End, address: Ipv4Addr, class: usize) -
 }
 
 /// The delay of a line's port, by the address that a packet has at one `end`. Bands of prio have
-/// one each: the first, in which ARP is, too, the shortest.
-fn delays(port: &str, end: End, distances: &BTreeMap<Duration, Vec<Ipv4Addr>>) -> Vec<String> {
+/// one each: the first, in which ARP is, too, the shortest. With the words for a `wire` each packet
+/// takes its time on it as well; none meets another there, since the gateway lets them out one
+/// after the other.
+fn delays(
+    port: &str,
+    end: End,
+    distances: &BTreeMap<Duration, Vec<Ipv4Addr>>,
+    wire: &str,
+) -> Vec<String> {
     let netem = |delay: &Duration| {
         let delay = delay.as_micros();
-        format!("netem delay {delay}us limit {UNDER_WAY}")
+        format!("netem delay {delay}us limit {UNDER_WAY}{wire}")
     };
     let mut distances = distances.iter();
     if distances.len() < 2 {
@@ -324,11 +341,13 @@ mod tests {
         let ms = Duration::from_millis;
         let one = BTreeMap::from([(ms(20), vec![near, far])]);
         let all = "qdisc add dev far root netem delay 20000us limit 100000";
-        assert_eq!(delays("far", End::Destination, &one), [all]);
+        assert_eq!(delays("far", End::Destination, &one, ""), [all]);
+        let wire = delays("far", End::Destination, &one, " rate 1000000bit -14");
+        assert_eq!(wire, [format!("{all} rate 1000000bit -14")]);
         let two = BTreeMap::from([(ms(20), vec![near]), (ms(120), vec![far])]);
         let filter = "filter add dev near parent 1: protocol ip prio 1 u32 match ip src";
         assert_eq!(
-            delays("near", End::Source, &two),
+            delays("near", End::Source, &two, ""),
             [
                 "qdisc add dev near root handle 1: prio bands 2 \
                  priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"

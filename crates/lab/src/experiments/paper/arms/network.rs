@@ -3,6 +3,12 @@
 //! ```text
 //! [home] net0 --- lan [gateway] wan --- near [line] far --- net0 [internet]
 //! ```
+//! Where packets take their time on the line, its other end stands before home, since the gateway
+//! holds what queues on the way down:
+//!
+//! ```text
+//! [home] net0 --- house [line] street --- lan [gateway]
+//! ```
 //! One namespace stands for all hosts of a side and has all their addresses, those of the
 //! simulator: disciplines tell hosts by address. Whoever uses this puts the disciplines at the
 //! gateway and the delay into the line. No interface uses offloads, and hosts send super-packets,
@@ -11,6 +17,7 @@
 use std::net::Ipv4Addr;
 
 use super::plan::Plan;
+use simnel_sim::Direction;
 use simnel_testbed::{Namespace, Testbed, TestbedError};
 
 /// The namespaces.
@@ -47,6 +54,10 @@ impl Network {
     pub const NEAR: &str = "near";
     /// The line's end on the Internet.
     pub const FAR: &str = "far";
+    /// The way down's end at home, behind [`Network::STREET`], if packets take their time on it.
+    pub const HOUSE: &str = "house";
+    /// The way down's end at the gateway.
+    pub const STREET: &str = "street";
 
     /// Builds it, with a prefix for the namespaces' names. The line carries nothing yet.
     pub fn new(prefix: &str, plan: &Plan) -> Result<Network, TestbedError> {
@@ -56,7 +67,12 @@ impl Network {
         let (line, internet) = (namespace("line")?, namespace("net")?);
         let network = Network { home, gateway, line, internet, testbed };
         let Network { home, gateway, line, internet, .. } = &network;
-        network.join((home, Network::HOST), (gateway, Network::LAN))?;
+        if plan.wire[Direction::Down as usize].is_some() {
+            network.join((home, Network::HOST), (line, Network::HOUSE))?;
+            network.join((line, Network::STREET), (gateway, Network::LAN))?;
+        } else {
+            network.join((home, Network::HOST), (gateway, Network::LAN))?;
+        }
         network.join((gateway, Network::WAN), (line, Network::NEAR))?;
         network.join((line, Network::FAR), (internet, Network::HOST))?;
         for (hosts, addresses, port) in

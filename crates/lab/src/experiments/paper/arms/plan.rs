@@ -13,12 +13,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use simnel_core::framing::{Cells, Framing};
 use simnel_core::{qdisc, Span, Time};
-use simnel_sim::setup::{dash, Loss, Shaper};
+use simnel_sim::setup::{dash, LineSetup, Loss, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic, PATIENCE};
 use simnel_tcp::{CongestionControl, EcnMode, Pacing};
 
-/// Bucket of a line that passes one packet after the other: the least that carries any frame.
-const WIRE_BURST: u32 = 1600;
+/// Bucket before a wire, which lets no packet out while another is under way but for its last
+/// bytes: what a clock's grain would waste.
+const WIRE_BURST: u32 = 64;
 /// Largest packet of the hosts' interfaces.
 const MTU: u16 = 1500;
 
@@ -52,6 +53,10 @@ pub struct Plan {
     pub segments: u8,
     /// Bytes that a line adds to a frame, or, below zero, does not count: up, down.
     pub overhead: [i32; 2],
+    /// Rates at which a line takes time for each packet, in bit/s: up, down. None of what shapes
+    /// itself, or stands behind a bucket: packets are at their line's end at once.
+    #[serde(default, skip_serializing_if = "is_no_wire")]
+    pub wire: [Option<u64>; 2],
     /// Rate of each home host's own interface, in bit/s.
     pub access: Option<u64>,
     /// Addresses at home.
@@ -210,6 +215,7 @@ impl Plan {
             interval: real(setup.recording.interval),
             rtt: rtt(setup)?,
             overhead: [overhead(setup, Direction::Up)?, overhead(setup, Direction::Down)?],
+            wire: setup.lines.each_ref().map(wire),
             access: access(setup)?,
             qdisc: [words(setup, qdisc, Direction::Up)?, words(setup, qdisc, Direction::Down)?],
             tcp_ecn: tcp_ecn(setup)?,
@@ -294,6 +300,16 @@ fn words(setup: &Setup, qdisc: &[String; 2], direction: Direction) -> Result<Str
         }
         _ => Ok(words.clone()),
     }
+}
+
+/// The rate of a line that passes one packet after the other.
+fn wire(line: &LineSetup) -> Option<u64> {
+    let shapes = line.qdisc.rate().is_some() || line.shaper != Shaper::Wire;
+    line.rate.filter(|_| !shapes).map(|rate| rate.bits())
+}
+
+fn is_no_wire(wire: &[Option<u64>; 2]) -> bool {
+    wire.iter().all(Option::is_none)
 }
 
 /// The round-trip times, of which a host on the Internet must have one.
@@ -502,6 +518,18 @@ mod tests {
     fn one_distance_is_the_way_to_all() {
         let plan = plan("", "").expect("nothing unusual");
         assert_eq!(plan.one_way(), Some(Duration::from_millis(10)));
+    }
+
+    /// Packets take their time where the simulator's line is a wire, and only there.
+    #[test]
+    fn a_wire_is_one_behind_the_discipline_too() {
+        let plan = |line, rest| plan(line, rest).expect("nothing unusual");
+        let wire = plan("", "[qdisc]\nup = \"pie\"\ndown = \"cake bandwidth {rate}\"\n");
+        assert_eq!(wire.wire, [Some(1_000_000), None]);
+        assert_eq!(wire.qdisc[0], "htb rate 1000000bit burst 64b cburst 64b pie");
+        let bucket = plan("shaper = \"htb\"\nburst = 15140", "");
+        assert_eq!(bucket.wire, [None; 2]);
+        assert!(bucket.qdisc[0].starts_with("htb rate 1000000bit burst 15140b"));
     }
 
     #[test]

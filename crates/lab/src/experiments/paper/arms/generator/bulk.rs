@@ -10,7 +10,7 @@ use crate::experiments::paper::arms::plan::Flow;
 use simnel_testbed::TestbedError;
 
 /// Bytes handed to the kernel in one call: little, so that senders take turns.
-pub(super) const WRITE_BYTES: usize = 16 * 1024;
+const WRITE_BYTES: usize = 16 * 1024;
 /// Bytes taken from it in one call.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 

@@ -103,6 +103,8 @@ const STOP_CHECK: Duration = Duration::from_millis(100);
 const WATCH: Duration = Duration::from_millis(5);
 /// Bytes of a datagram's number.
 const NUMBER: usize = 4;
+/// Port whose service throws away what comes (RFC 863).
+const DISCARD: u16 = 9;
 /// Room for any datagram.
 const ROOM: usize = 2048;
 
@@ -196,6 +198,7 @@ pub fn run(
         Some(from) => Some(passage::watch(sides.gateway, &plan.ways(), from, &course)?),
         None => None,
     };
+    meet(plan, sides)?;
     let mut flows = Vec::new();
     for (number, flow) in plan.flows.iter().enumerate() {
         let number = number as u16;
@@ -260,6 +263,20 @@ pub fn run(
         heard.passed = passage.take(passage::FarEnd { protocol, address, port });
     }
     Ok(Recorded { flows, late, unseen: passage.unseen })
+}
+
+/// One datagram to each host on the Internet, to a port that nobody has: the gateway asks for a
+/// host's Ethernet address once, and a flow's first packet would wait for the answer.
+fn meet(plan: &Plan, sides: Sides<'_>) -> Result<(), TestbedError> {
+    let Some(home) = plan.home.first() else { return Ok(()) };
+    let send = || {
+        let socket = open_udp(*home, 0)?;
+        plan.internet.iter().try_for_each(|host| socket.send_to(&[], (*host, DISCARD)).map(drop))
+    };
+    sides.home.enter(send)?.map_err(|source| {
+        let what = "cannot send to the hosts on the Internet".into();
+        TestbedError::Traffic { what, source }
+    })
 }
 
 fn protocol(work: &Work) -> u8 {

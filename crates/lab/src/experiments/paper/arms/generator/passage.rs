@@ -12,6 +12,7 @@ use std::net::Ipv4Addr;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 use simnel_sim::Direction::{self, Down, Up};
 use simnel_testbed::{Namespace, TestbedError};
@@ -48,7 +49,8 @@ const ALL: u16 = 3;
 const ETHERNET: usize = 14;
 /// Of each frame: all headers, and a datagram's number.
 const SEEN: usize = ETHERNET + 96;
-/// Room for what comes at one moment. The guest allows so much.
+/// Room for what comes at one moment. More than any host allows its users: its largest receive
+/// buffer would say how coarsely TCP tells its window.
 const ROOM: usize = 32 << 20;
 
 type Mac = [u8; 6];
@@ -89,7 +91,7 @@ pub(super) fn watch(
         let protocol = Protocol::from(i32::from(ALL.to_be()));
         let socket = Socket::new(Domain::PACKET, Type::RAW, Some(protocol))?;
         socket.attach_filter(&filter)?;
-        socket.set_recv_buffer_size(ROOM)?;
+        sockopt::set_socket_recv_buffer_size_force(&socket, ROOM)?;
         socket.set_read_timeout(Some(STOP_CHECK))?;
         std::io::Result::Ok(socket)
     };

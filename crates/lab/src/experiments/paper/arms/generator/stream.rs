@@ -56,7 +56,8 @@ pub(super) fn start<C: Send + 'static, S: Send + 'static>(
     let listen = || {
         let socket = manner.socket(flow.internet, dscp)?;
         socket.listen(1)?;
-        socket.set_nonblocking(true)?;
+        // Linux's `accept` waits no longer than that.
+        socket.set_read_timeout(Some(STOP_CHECK))?;
         io::Result::Ok(TcpListener::from(socket))
     };
     let open = || manner.socket(flow.home, dscp);
@@ -67,7 +68,7 @@ pub(super) fn start<C: Send + 'static, S: Send + 'static>(
 
     let there = course.clone();
     let server = thread::spawn(move || {
-        let stream = accept(&listener, begin, &there)?;
+        let stream = accept(&listener, &there)?;
         if let Some(stream) = &stream {
             manner.apply(SockRef::from(stream), dscp)?;
             there.keep(stream)?;
@@ -99,24 +100,18 @@ fn joined<T>(end: JoinHandle<io::Result<T>>) -> io::Result<T> {
     end.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the flow failed")))
 }
 
-fn accept(
-    listener: &TcpListener,
-    begin: Duration,
-    course: &Course,
-) -> io::Result<Option<TcpStream>> {
-    loop {
+fn accept(listener: &TcpListener, course: &Course) -> io::Result<Option<TcpStream>> {
+    while !course.over() {
         match listener.accept() {
             Ok((stream, _)) => {
-                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(None)?;
                 return Ok(Some(stream));
             }
             Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
-            Err(_) if course.over() => return Ok(None),
-            // Most of the time the connection comes at once after the flow's start.
-            Err(_) if course.now() < begin => thread::sleep(STOP_CHECK / 4),
-            Err(_) => thread::sleep(Duration::from_millis(1)),
+            Err(_) => {}
         }
     }
+    Ok(None)
 }
 
 /// Where each SYN is lost there is no connection, on a line as in the simulator.

@@ -9,7 +9,7 @@ use simnel_core::Time;
 use simnel_sim::apps::player::{Chunk, Next, Playback, Player, REQUEST};
 use simnel_sim::setup::dash::Params;
 
-use super::bulk::{READ_BYTES, WRITE_BYTES};
+use super::bulk::READ_BYTES;
 use super::stream::{self, Manner};
 use super::{Course, Heard, Join, Sides};
 use crate::experiments::paper::arms::plan::{moment, real, span, Flow};
@@ -125,10 +125,10 @@ fn fetch(stream: &mut TcpStream, size: u64, bytes: &mut [u64], course: &Course) 
     Ok(())
 }
 
-/// Sends each chunk as soon as its request is whole.
+/// Sends each chunk as soon as its request is whole, in one call: where one ends, a segment may.
 fn answer(stream: Option<TcpStream>, course: &Course) -> io::Result<()> {
     let Some(mut stream) = stream else { return Ok(()) };
-    let data = [0x5a; WRITE_BYTES];
+    let mut data = Vec::new();
     let mut request = [0; REQUEST as usize];
     loop {
         match stream.read_exact(&mut request) {
@@ -140,14 +140,11 @@ fn answer(stream: Option<TcpStream>, course: &Course) -> io::Result<()> {
         }
         let mut size = [0; 8];
         size.copy_from_slice(&request[..8]);
-        let mut left = u64::from_be_bytes(size);
-        while left > 0 {
-            let count = left.min(WRITE_BYTES as u64) as usize;
-            match stream.write_all(&data[..count]) {
-                Ok(()) => left -= count as u64,
-                Err(_) if course.over() => return Ok(()),
-                Err(error) => return Err(error),
-            }
+        let size = u64::from_be_bytes(size) as usize;
+        data.resize(size.max(data.len()), 0x5a);
+        match stream.write_all(&data[..size]) {
+            Err(error) if !course.over() => return Err(error),
+            _ => {}
         }
     }
 }
