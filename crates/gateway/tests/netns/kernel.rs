@@ -206,7 +206,7 @@ pub fn auto_takes_the_best_that_is_there() {
     write_file(&world, &words("[[rule]]\nport = 5000\npass = true\n"));
     world.signal(libc::SIGHUP);
     if has_cake {
-        heard("wan0: backend userspace: rules and shares need a process");
+        heard("wan0: backend userspace: rules decide about each packet where it passes a process");
     }
     let start = Instant::now();
     let rules = |world: &World| Client::connect(&world.control, "wan0").ok()?.rules().ok();
