@@ -78,7 +78,7 @@ pub(super) fn begin(kernel: &Qdiscs, interface: &str, from: u32, to: u32) -> Res
 /// Gives what arrives by interface number `from` the `bits` of its connection's mark, from the
 /// connection's second packet on; none if they are zero.
 pub(super) fn restore(kernel: &Qdiscs, from: u32, bits: u32) -> Result<(), Error> {
-    remove_filter(kernel, from, RESTORING);
+    remove_filters(kernel, &filter(from, RESTORING), "matchall");
     if bits == 0 {
         return Ok(());
     }
@@ -100,12 +100,8 @@ pub(super) fn choose(
 ) -> Result<(), Error> {
     let device = sys::interface(&device_name(from), Query::Index)
         .map_err(|source| Error::system("looking for the ifb device", source))?;
-    let mut removal = Writer::default();
-    let fixed = fixed_part(device, 0, handle, PREFERENCE << 16 | ALL_PROTOCOLS);
-    removal.begin_with(libc::RTM_DELTFILTER.into(), libc::NLM_F_ACK, 1, &fixed);
-    removal.string(TCA_KIND, "fw");
-    removal.finish();
-    let _ = kernel.ask(&removal);
+    let all = fixed_part(device, 0, handle, PREFERENCE << 16 | ALL_PROTOCOLS);
+    remove_filters(kernel, &all, "fw");
     for (value, class) in classes {
         let chosen = kernel.ask(&choosing_filter(device, handle, (value, bits), class));
         chosen.map_err(|refusal| {
@@ -181,12 +177,12 @@ fn filter_that(
     writer
 }
 
-/// Removes the filter of that preference; where it is gone already, nothing is left to do.
-fn remove_filter(kernel: &Qdiscs, index: u32, preference: u32) {
+/// Removes the filters of a kind that the message's `fixed` part names; where they are gone
+/// already, nothing is left to do.
+fn remove_filters(kernel: &Qdiscs, fixed: &[u8; 20], kind: &str) {
     let mut writer = Writer::default();
-    let fixed = filter(index, preference);
-    writer.begin_with(libc::RTM_DELTFILTER.into(), libc::NLM_F_ACK, 1, &fixed);
-    writer.string(TCA_KIND, "matchall");
+    writer.begin_with(libc::RTM_DELTFILTER.into(), libc::NLM_F_ACK, 1, fixed);
+    writer.string(TCA_KIND, kind);
     writer.finish();
     let _ = kernel.ask(&writer);
 }
@@ -199,7 +195,7 @@ fn filter(device: u32, preference: u32) -> [u8; 20] {
 /// Removes our filters at `interface`, number `index`, and the ingress qdisc if no other needs it.
 pub(super) fn end(kernel: &Qdiscs, interface: &str, index: u32) -> Result<(), Error> {
     for preference in [RESTORING, PREFERENCE] {
-        remove_filter(kernel, index, preference);
+        remove_filters(kernel, &filter(index, preference), "matchall");
     }
     let mut others = Writer::default();
     let fixed = fixed_part(index, 0, ARRIVALS, 0);
