@@ -1,8 +1,8 @@
 // The answer to a question, on every page that has one: the verdict in words and the table of figures.
-import { slots } from "./colours";
 import { element, swatch } from "./dom";
 import { figures, spread, told } from "./figures";
 import type { Summary } from "./messages";
+import { styles } from "./styles";
 import { alone, verdict, type Sentence } from "./verdict";
 
 /** Runs of one scenario: of each discipline, in the order of their names, a summary a seed. */
@@ -14,7 +14,7 @@ export interface Case {
 
 /** The verdict: each discipline against the first; of a single one what it does. */
 export function tell(place: HTMLElement, names: string[], cases: Case[]): void {
-    const taken = slots(names);
+    const taken = styles(names);
     const list = (of: (runs: Summary[][]) => Sentence[]) => {
         const sentences = cases.flatMap(({ name, runs }) => of(runs).map(({ tone, text }) =>
             element("li", { className: tone }, text, ...(name ? [" ", element("small", {}, name)] : []))));
@@ -32,7 +32,7 @@ export function tell(place: HTMLElement, names: string[], cases: Case[]): void {
 
 /** The line and the name of each discipline, for all figures beside it. */
 export function legend(names: string[]): HTMLSpanElement[] {
-    const taken = slots(names);
+    const taken = styles(names);
     return names.map((name, n) => element("span", {}, swatch(taken[n]!), name));
 }
 
@@ -49,7 +49,7 @@ export function table(table: HTMLTableElement, names: string[], runs: Summary[][
         made.scope = scope;
         return made;
     };
-    const taken = slots(names);
+    const taken = styles(names);
     head.insertRow().append(cell("col", "Figure"), ...names.map((name, n) => cell("col", swatch(taken[n]!), " ", name)));
     for (const figure of figures(first)) {
         const row = body.insertRow();

@@ -1,9 +1,12 @@
 // Curves over time: one chart a kind of traffic, one colour and dash a discipline on all of them.
 import uPlot from "uplot";
-import { dash, slots } from "./colours";
-import type { Curve, Shown } from "./messages";
+import { swatch } from "./dom";
 import { spread, told } from "./figures";
+import type { Curve, Shown } from "./messages";
+import { dash, marker, styles, type Style } from "./styles";
 
+/** Markers along a curve. */
+const MARKS = 6;
 /** A logarithmic axis has no zero: what is below is drawn here, in milliseconds. */
 const LEAST_MS = 0.1;
 
@@ -51,6 +54,27 @@ export function style(name: string): string {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/** Markers along curve `n`, at other places for each. */
+function mark(plot: uPlot, n: number, look: Style): void {
+    const { ctx, bbox, data } = plot;
+    const [times, values] = [data[0], data[n]!];
+    const outline = new Path2D(marker(look));
+    const scale = devicePixelRatio || 1;
+    ctx.save();
+    ctx.fillStyle = style(`--curve-${look.colour}`);
+    const share = (k: number) => (k + 0.2 + (((n - 1) / 3 * 0.382) % 1) * 0.6) / MARKS;
+    for (let k = 0; k < MARKS; k++) {
+        const at = Math.round(share(k) * (times.length - 1));
+        const [time, value] = [times[at], values[at]];
+        if (time === undefined || value === null || value === undefined) continue;
+        const [x, y] = [plot.valToPos(time, "x", true), plot.valToPos(value, "y", true)];
+        if (y < bbox.top || y > bbox.top + bbox.height) continue;
+        ctx.setTransform(scale, 0, 0, scale, x, y);
+        ctx.fill(outline);
+    }
+    ctx.restore();
+}
+
 class Chart {
     readonly figure = document.createElement("figure");
     private readonly caption = document.createElement("figcaption");
@@ -75,7 +99,7 @@ class Chart {
         const highest = isDelay(this.kind) ? 0 : greatest(data, 3);
         const isCut = highest > this.end(data);
         this.caption.textContent = this.title() + (isCut ? `; bursts of single runs, up to ${told(highest, UNITS[this.kind])}, are cut` : "");
-        const shape = `${slots(names)} ${document.documentElement.dataset.scheme}`;
+        const shape = `${JSON.stringify(styles(names))} ${document.documentElement.dataset.scheme}`;
         if (!this.plot || shape !== this.shape) {
             this.plot?.destroy();
             this.plot = new uPlot(this.options(width), data, this.area);
@@ -88,7 +112,7 @@ class Chart {
             return `${name}: median ${values.length ? this.told(spread(values)!.median) : "none"}`;
         });
         this.area.setAttribute("aria-label", `${this.caption.textContent}, ${this.kind === "share" ? "not exceeded" : "over time"}. ${middles.join("; ")}`);
-        this.readout.textContent = middles.join(" · ");
+        this.tell([], middles);
     }
 
     resize(width: number): void {
@@ -116,9 +140,10 @@ class Chart {
         const axis = { stroke: style("--text"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
         const series: uPlot.Series[] = [{}];
         const bands: uPlot.Band[] = [];
-        for (const slot of slots(this.names)) {
-            const stroke = style(`--curve-${slot}`);
-            series.push({ stroke, width: 2, dash: dash(slot), points: { show: false }, spanGaps: true });
+        const looks = styles(this.names);
+        for (const look of looks) {
+            const stroke = style(`--curve-${look.colour}`);
+            series.push({ stroke, width: 2, dash: dash(look), points: { show: false }, spanGaps: true });
             const edge = { stroke: "transparent", width: 0, points: { show: false }, spanGaps: true };
             series.push({ ...edge }, { ...edge });
             const last = series.length - 1;
@@ -142,7 +167,10 @@ class Chart {
             ],
             legend: { show: false },
             cursor: { sync: { key: kind === "share" ? kind : "time" }, drag: { x: false, y: false }, points: { show: false } },
-            hooks: { setCursor: [(plot) => this.read(plot)] },
+            hooks: {
+                setCursor: [(plot) => this.read(plot)],
+                drawSeries: [(plot, n) => n % 3 === 1 && mark(plot, n, looks[(n - 1) / 3]!)],
+            },
         };
     }
 
@@ -166,7 +194,14 @@ class Chart {
             return `${name} ${value === null || value === undefined ? "none" : this.told(value)}`;
         });
         const place = this.kind === "share" ? `${time} % of packets, at most` : `at ${time.toFixed(1)} s`;
-        this.readout.textContent = `${place}: ${values.join(" · ")}`;
+        this.tell([`${place}: `], values);
+    }
+
+    /** Values of all disciplines, each with the line that it has: on paper no other legend may be near. */
+    private tell(before: string[], values: string[]): void {
+        const looks = styles(this.names);
+        const parts = values.flatMap((value, n) => [...(n > 0 ? [" · "] : []), swatch(looks[n]!), value]);
+        this.readout.replaceChildren(...before, ...parts);
     }
 
     /** The cursor by arrow keys. */

@@ -108,9 +108,10 @@ class Page {
             field.append(label, said, input);
             return field;
         }));
-        $("#legend").replaceChildren(...about.loads.flatMap((load, n) => {
+        const more = about.strips.flatMap(({ labels = [] }) => labels);
+        $("#legend").replaceChildren(...[...about.loads.map(({ name }) => name), ...more].flatMap((name, n) => {
             const item = document.createElement("span");
-            item.append(swatch(n), load.name);
+            item.append(swatch({ colour: n, dash: n }), name);
             return [item, " "];
         }));
         const known = this.known.find(({ name }) => name === about.names[0]);

@@ -1,8 +1,9 @@
 // Runs as dots on a line for each discipline, with their median and its value: what differs, and how
 // much of that is chance. Delays on a logarithmic axis.
-import { slots } from "./colours";
+import { legend } from "./answer";
 import { spread, told, type Figure } from "./figures";
 import type { Summary } from "./messages";
+import { marker, styles } from "./styles";
 import { element, ticks } from "./svg";
 
 /** Heights of a figure's name, of a discipline's line, of the axis; room for a median's value. */
@@ -21,7 +22,10 @@ export class DotPlot {
         this.rows = figures.map((figure) => ({ figure, lanes: runs.map((each) => values(figure, each)) }));
         const title = document.createElement("figcaption");
         title.textContent = caption;
-        this.figure.append(title, this.svg);
+        const key = document.createElement("p");
+        key.className = "legend paper";
+        key.append(...legend(names));
+        this.figure.append(title, key, this.svg);
         const told = this.rows.map(({ figure, lanes }) =>
             `${figure.label}: ${lanes.map((lane, n) => `${names[n]} ${middle(lane, figure.unit)}`).join(", ")}`);
         this.svg.setAttribute("aria-label", `${caption}, medians. ${told.join("; ")}`);
@@ -49,15 +53,16 @@ export class DotPlot {
             const text = { x: isFirst ? 0 : x, y: floor + 15, "text-anchor": isFirst ? "start" : "middle" };
             svg.append(element("text", text, told(value, unit)));
         }
-        const taken = slots(this.names);
+        const taken = styles(this.names);
         rows.forEach(({ figure, lanes }, n) => {
             const top = n * row;
             svg.append(element("text", { x: 0, y: top + NAME - 5, class: "name" }, figure.label));
             lanes.forEach((lane, at) => {
                 const y = top + NAME + (at + 0.5) * LANE;
-                const group = element("g", { class: `c${taken[at]}` });
+                const style = taken[at]!;
+                const group = element("g", { class: `c${style.colour}` });
                 for (const value of lane) {
-                    group.append(element("circle", { cx: axis.at(value).toFixed(1), cy: y, r: 4, class: "dot" }));
+                    group.append(element("path", { d: marker(style), transform: `translate(${axis.at(value).toFixed(1)} ${y}) scale(1.3)`, class: "dot" }));
                 }
                 const median = spread(lane)?.median;
                 if (median !== undefined) {

@@ -1,7 +1,7 @@
 // A discipline alone under load, drawn: rows over time, drops and marks, and one moment of it.
-import { dash } from "./colours";
 import type { Explained, Load, Strip } from "./explained";
 import { told } from "./figures";
+import { dash } from "./styles";
 import { element, path, ticks } from "./svg";
 
 /** What the core's `exhibit::Record` says. */
@@ -120,7 +120,7 @@ export function strips(about: Explained, levels: Record<string, number>, record:
         for (const { n, values } of all) {
             const points = values.map((value, at): [number, number] | null =>
                 value === null ? null : [x((at + 1) * record.interval_ms), y(value)]);
-            svg.append(element("path", { d: path(points, PAUSE), class: `line ${colour(n)}`, "stroke-dasharray": dash(n).join(" ") }));
+            svg.append(element("path", { d: path(points, PAUSE), class: `line ${colour(n)}`, "stroke-dasharray": dash({ dash: n }).join(" ") }));
         }
         const last = all.map(({ label, values }) => `${label} ${told(values.at(-1) ?? 0, strip.unit)}`);
         text.push(`${strip.title} at the end: ${last.join(", ")}`);

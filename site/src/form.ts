@@ -2,8 +2,8 @@
 import {
     CONTROLS, FIELDS, LINES, MOST_DISCIPLINES, PRESETS, objection, type Field, type Question,
 } from "./question";
-import { slots } from "./colours";
 import { element, swatch } from "./dom";
+import { styles } from "./styles";
 
 /** Steps of a slider by factors. */
 const STEPS = 200;
@@ -181,7 +181,7 @@ export class Form {
 
     private disciplines(): void {
         const { disciplines } = this.question;
-        const taken = slots(disciplines);
+        const taken = styles(disciplines);
         this.list.replaceChildren();
         this.rows = disciplines.map((words, n) => {
             const input = element("input", { id: `qdisc-${n}`, value: words, spellcheck: false, autocomplete: "off" });
@@ -211,8 +211,8 @@ export class Form {
 
     /** Other words may be another discipline's, with a colour of its own. */
     private recolour(): void {
-        const wanted = slots(this.question.disciplines);
-        this.list.querySelectorAll(".swatch").forEach((old, n) => old.replaceWith(swatch(wanted[n] ?? 0)));
+        const wanted = styles(this.question.disciplines);
+        this.list.querySelectorAll(".swatch").forEach((old, n) => old.replaceWith(swatch(wanted[n]!)));
     }
 
     /** Fields that do not count are not there to be changed. */

@@ -8,7 +8,7 @@ import { load } from "./load";
 import type { Job, Shown, Summary } from "./messages";
 import { Pool, Wrong } from "./pool";
 import { printed } from "./printed";
-import { fromAddress, toAddress, toCommand, toToml, usual, words } from "./question";
+import { asked, fromAddress, toAddress, toCommand, toToml, usual, words } from "./question";
 import { Watch } from "./watch";
 import evening from "../../scenarios/evening.toml";
 import hosts from "../../scenarios/hosts.toml";
@@ -270,6 +270,7 @@ class Lab {
         this.charts.draw(names, runs);
         const summaries = runs.map((each) => each.map(summary));
         $("#legend").replaceChildren(...legend(names));
+        $("#asked").textContent = asked(this.question);
         tell($("#verdict"), names, [{ name: "", runs: summaries }]);
         // Of what is folded away nothing is made.
         if ($<HTMLDetailsElement>("#all").open) table($("#figures"), names, summaries);

@@ -203,6 +203,14 @@ function quoted(text: string): string {
     return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/** The same question for paper, where there are no fields: line, traffic and simulation. */
+export function asked(question: Question): string {
+    if (question.text !== "") return "A scenario of its own, as text.";
+    const all = FIELDS.filter(({ key, group }) => group !== "traffic" || question[key] > 0);
+    const values = all.map(({ key, label, unit }) => `${label}: ${question[key]} ${unit}`.trim());
+    return `${values.join("; ")}; ${question.cc}.`;
+}
+
 /** The same question for a shell. */
 export function toCommand(question: Question): string {
     const text = toToml(question);

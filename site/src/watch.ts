@@ -1,9 +1,9 @@
 // Watch the queue: one run of one discipline as an animation. Above, what waits at one moment, a row
 // a flow, by tier; below, the whole run on one axis of time: packets, windows, delays.
 import { style } from "./charts";
-import { dash } from "./colours";
 import { fullName, told } from "./figures";
 import type { Film, Row, Shown, Summary } from "./messages";
+import { dash } from "./styles";
 
 /** Seconds for which a drop or a mark is seen to fall. */
 const FALL_S = 0.5;
@@ -301,7 +301,7 @@ function scene(shown: Shown, film: Film, way: number): Scene {
     const seen = head.rows.map((row, n) => ({ row: n, tier: row.tiers[way] ?? -1, label: named(row, way) }))
         .filter(({ row }) => mosts[row]! > 0 || isPayload(head.rows[row]!, way) || cell(made, frames - 1, row)[2] > 0)
         .sort((a, b) => b.tier - a.tier || a.row - b.row);
-    made.lines = seen.map((line, n) => ({ ...line, color: "", dashes: dash(Math.floor(n / COLORS)), isSplit: n % (2 * COLORS) >= COLORS }));
+    made.lines = seen.map((line, n) => ({ ...line, color: "", dashes: dash({ dash: Math.floor(n / COLORS) }), isSplit: n % (2 * COLORS) >= COLORS }));
     return made;
 }
 

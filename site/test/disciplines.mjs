@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { LOOKS, judge } from "./accessibility.mjs";
 import { visit } from "./browser.mjs";
+import { paper } from "./paper.mjs";
 
 async function drawn(page, id) {
     await page.waitForFunction((id) => document.documentElement.dataset.drawn === id, id);
@@ -61,6 +62,10 @@ export async function disciplines(browser, address, simnel, out) {
             await judge(page, `${id} at ${look.width} px, ${look.scheme}`);
         }
         await page.screenshot({ path: join(out, `disciplines-${look.width}-${look.scheme}.png`), fullPage: true });
+        if (look === LOOKS.at(-1)) {
+            await paper(page, "disciplines", 0, out);
+            assert.equal(await page.locator("#legend .swatch").count(), 5, "flood, two flows, highest and mean");
+        }
         await page.context().close();
     }
     console.log(`${ids.length} disciplines are explained, with the program's words; nothing serious`);

@@ -8,9 +8,11 @@ import { join } from "node:path";
 import { LOOKS, judge } from "./accessibility.mjs";
 import { PATIENCE, open, says, shown, withBrowser } from "./browser.mjs";
 import { disciplines } from "./disciplines.mjs";
+import { paper } from "./paper.mjs";
 import { papers } from "./papers.mjs";
 import { reports } from "./reports.mjs";
 import { slips } from "./slips.mjs";
+import { looks } from "./styles.mjs";
 import { telling } from "./telling.mjs";
 
 const [address, simnel, out] = process.argv.slice(2);
@@ -164,6 +166,11 @@ async function printing(browser) {
     await page.emulateMedia({ media: "print" });
     assert.ok(await page.locator("#legend").isVisible());
     assert.equal(await page.locator("#legend").innerText(), "pfifo limit 1000cake bandwidth {rate}");
+    assert.match(await page.locator("#asked").innerText(), /Upload rate: 3 Mbit\/s.*cubic/);
+    await page.emulateMedia({ media: null });
+    await page.locator("#watch summary").click();
+    await page.locator("#watch-play:not([disabled])").waitFor();
+    await paper(page, "play", 5, out);
     await page.context().close();
     console.log("a dark page is printed as a light one, with its legend");
 }
@@ -184,6 +191,7 @@ setTimeout(() => {
     console.error("the browser does not answer");
     process.exit(1);
 }, 9 * PATIENCE).unref();
+await looks(root);
 await withBrowser(async (browser) => {
     const page = await open(browser, address);
     await sameFigures(page);

@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { LOOKS, judge } from "./accessibility.mjs";
 import { PATIENCE, visit } from "./browser.mjs";
+import { paper } from "./paper.mjs";
 
 /** The page judges as the program does, with the same seeds. */
 async function verdicts(page, simnel) {
@@ -46,6 +47,7 @@ export async function papers(browser, address, simnel, out) {
             assert.ok(await page.locator("div > table.numbers tr").count() > 3, "its figures are there");
             await verdicts(page, simnel);
         }
+        if (look === LOOKS.at(-1)) await paper(page, "papers", 1, out);
         assert.deepEqual(wrong, [], "nothing is refused and nothing fails");
         await page.context().close();
     }

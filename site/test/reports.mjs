@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOOKS, judge } from "./accessibility.mjs";
 import { visit } from "./browser.mjs";
+import { paper } from "./paper.mjs";
 
 const QDISCS = ["pfifo limit 1000", "cake bandwidth {rate}"];
 
@@ -31,9 +32,10 @@ async function colours(browser, run, upload, out) {
     run("sim", upload, ...words.flatMap((words) => ["--qdisc", words]), "--report", "four.html");
     const page = await visit(browser);
     await page.goto(pathToFileURL(join(out, "four.html")).href);
-    assert.match(await page.locator(".legend").innerText(), /up: cake bandwidth 3mbit, down: cake/);
-    const lines = await page.locator(".legend .swatch line").evaluateAll((all) => all.map((line) => line.getAttribute("class")));
-    assert.deepEqual(lines, ["curve-7", "curve-0", "curve-2", "curve-1", "curve-3"]);
+    assert.match(await page.locator("section > .legend").innerText(), /up: cake bandwidth 3mbit, down: cake/);
+    const seen = await page.locator("section > .legend .swatch").evaluateAll((all) => all.map((swatch) => swatch.outerHTML));
+    assert.deepEqual(seen.map((swatch) => /swatch (c\d)/.exec(swatch)[1]), ["c4", "c7", "c6", "c1", "c1"]);
+    assert.equal(new Set(seen).size, 5, "two cakes are told apart");
     await page.context().close();
 }
 
@@ -42,13 +44,13 @@ async function compare(page) {
     assert.match(await text("#verdict"), /Calls stay clear: [\d.]+ s → [\d.]+ ms/);
     assert.doesNotMatch(await text("body"), /[`{}]/);
     assert.equal(await page.locator("main > section .plots figure").count(), 4, "a plot a workload");
-    assert.equal(await page.locator(".legend").count(), 1);
+    assert.equal(await page.locator("main > section .legend:visible").count(), 1, "one legend, but on paper");
     assert.equal(await page.locator("#charts").count(), 0, "no curves that nobody could tell apart");
 }
 
 async function sim(page) {
     assert.match(await page.locator("#verdict").innerText(), /Calls stay clear: [\d.]+ s → [\d.]+ ms/);
-    const dots = await page.locator(".plots circle").count();
+    const dots = await page.locator(".plots .dot").count();
     assert.equal(dots, 2 * 3 * 4, "two disciplines, three seeds, three delays and a rate");
     assert.ok(await page.locator("#charts canvas").count() >= 5, "curves");
     const delay = page.locator("#charts figure", { hasText: "Added delay: ping up" }).getByRole("img");
@@ -81,6 +83,7 @@ async function one(browser, name, check, address, { width, scheme }, out) {
     await page.locator("details").evaluateAll((all) => all.forEach((each) => (each.open = true)));
     await judge(page, `${name} at ${width} px, ${scheme}`);
     await page.screenshot({ path: join(out, `${name}-${width}-${scheme}.png`), fullPage: true });
+    if (width === 1280 && scheme === "dark") await paper(page, name, 1, out);
     assert.deepEqual(wrong, [], "nothing fails, and nothing is fetched");
     await page.context().close();
 }

@@ -14,7 +14,7 @@ use resvg::tiny_skia::Pixmap;
 use serde_json::Value;
 use simnel_lab::experiments::paper::arms::{Kind, Reading};
 use simnel_lab::experiments::paper::{self, Options, Outcome, Watch};
-use simnel_lab::figures::colours;
+use simnel_lab::figures::styles;
 use simnel_lab::report;
 
 /// A phone and a desk.
@@ -225,7 +225,7 @@ fn files_are_complete(directory: &Path, page: &str) {
 fn screenshots(program: &Path, directory: &Path, width: u32, page: &Path) {
     let light = look(program, directory, width, page, &[]);
     let dark = look(program, directory, width, page, &["--blink-settings=preferredColorScheme=0"]);
-    for colour in &colours::ALONE[..1] {
+    for colour in &styles::ALONE[..1] {
         let parse = |at: usize| u8::from_str_radix(&colour[at..at + 2], 16).expect("a colour");
         let rgb = [parse(1), parse(3), parse(5)];
         let dots = light.iter().filter(|dot| **dot == rgb).count();

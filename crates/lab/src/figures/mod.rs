@@ -2,9 +2,9 @@
 //!
 //! A [`Figure`] is the one description of which page, SVG and PNG files and CSV are made.
 
-pub mod colours;
 #[cfg(feature = "png")]
 pub(crate) mod png;
+pub mod styles;
 pub mod svg;
 pub mod table;
 

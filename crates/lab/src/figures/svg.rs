@@ -7,7 +7,7 @@
 
 use maud::{html, Markup, PreEscaped};
 
-use super::colours::{slots, ALONE, DASHES};
+use super::styles::{styles, Style, ALONE};
 use super::{Axis, Dots, Figure, Plot, Stated};
 use crate::statistics::{number, quantile};
 
@@ -25,6 +25,8 @@ const BAR: f64 = 9.0;
 const EDGE: f64 = 6.0;
 /// Marks of clipped points are as far apart, in pixels.
 const CLIPS: f64 = 7.0;
+/// Markers along a line that has many points.
+const MARKS: usize = 6;
 /// Points of a line in a drawing, at most (twice as many extremes).
 const POINTS: usize = 150;
 
@@ -177,7 +179,7 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
         Plot::Dots(categories, _) | Plot::Boxes(categories, _) => categories,
     };
     let names = series(figure);
-    let slots = slots(&names);
+    let styles = styles(&names);
     let columns = categories.len() * names.len();
     let width = WIDTH.max(LEFT + RIGHT + columns as f64 * BAR + categories.len() as f64 * 8.0);
     let room = (width - LEFT - RIGHT) / categories.len().max(1) as f64;
@@ -200,9 +202,12 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
                 text .axis x=(tenths((LEFT + width - RIGHT) / 2.0)) y=(tenths(height - 6.0))
                     text-anchor="middle" { (figure.x.label) }
                 @for (n, line) in lines.iter().enumerate() {
-                    @let (class, attributes) = style(slots[n], alone);
-                    g class={ "s s" (n) (class) } style=[attributes] {
-                        polyline fill="none" points=(coordinates(&line.points, &x, &y)) {}
+                    @let style = styles[n];
+                    g class=(class(n, style)) stroke-dasharray=(style.dash())
+                        style=[inks(style, alone)] {
+                        @let places = places(&line.points, &x, &y);
+                        polyline fill="none" points=(coordinates(&places)) {}
+                        path .mark d=(markers(&places, n, style)) stroke="none" {}
                         (clipped(&line.points, &x, &y))
                     }
                 }
@@ -213,10 +218,12 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
         Plot::Dots(_, series) => html! {
             (category_names(categories, room, aslant, floor))
             @for (n, dots) in series.iter().enumerate() {
-                @let (class, attributes) = style(slots[n], alone);
-                g class={ "s s" (n) (class) } style=[attributes] {
+                @let style = styles[n];
+                g class=(class(n, style)) stroke-dasharray=(style.dash())
+                    style=[inks(style, alone)] {
                     @for at in 0..dots.values.len() {
-                        (runs(left(at, n), wide, dots, at, &y, &title(at, n), figure.y.unit()))
+                        @let place = (left(at, n), wide, style);
+                        (runs(place, dots, at, &y, &title(at, n), figure.y.unit()))
                     }
                 }
             }
@@ -224,11 +231,13 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
         Plot::Boxes(_, series) => html! {
             (category_names(categories, room, aslant, floor))
             @for (n, boxes) in series.iter().enumerate() {
-                @let (class, attributes) = style(slots[n], alone);
-                g class={ "s s" (n) (class) } style=[attributes] {
+                @let style = styles[n];
+                g class=(class(n, style)) stroke-dasharray=(style.dash())
+                    style=[inks(style, alone)] {
                     @for (at, five) in boxes.values.iter().enumerate() {
                         @if let Some(five) = five {
-                            (five_box(left(at, n), wide, five, &y, &title(at, n), figure.y.unit()))
+                            @let place = (left(at, n), wide, style);
+                            (five_box(place, five, &y, &title(at, n), figure.y.unit()))
                         }
                     }
                 }
@@ -259,15 +268,20 @@ fn tenths(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// Class and attributes of a group of series in a slot: on a page its style sheet has the colours.
-fn style(slot: usize, alone: bool) -> (String, Option<String>) {
-    let dash = DASHES[slot];
-    let attributes = || {
-        let colour = ALONE[slot];
-        let dash = if dash.is_empty() { "none" } else { dash };
-        format!("fill:{colour};stroke:{colour};stroke-dasharray:{dash}")
-    };
-    (format!(" c{slot}"), alone.then(attributes))
+/// Classes of a group of series: on a page its style sheet has the colours.
+fn class(n: usize, style: Style) -> String {
+    format!("s s{n} c{}", style.colour)
+}
+
+/// Colours of a group of series in a file of its own.
+fn inks(style: Style, alone: bool) -> Option<String> {
+    let colour = ALONE[style.colour];
+    alone.then(|| format!("fill:{colour};stroke:{colour}"))
+}
+
+/// A style's marker at a place.
+fn marker(style: Style, x: f64, y: f64) -> String {
+    format!("M{x:.1} {y:.1}{}", style.marker())
 }
 
 /// Style of a drawing without a page around it.
@@ -277,11 +291,12 @@ const LONE: &str = ".grid{stroke:#ddd}.s{stroke-width:1.4}polyline{fill:none}\
     .band{fill-opacity:.16;stroke:none}.compared{fill-opacity:.06;stroke:inherit;\
     stroke-width:.8;stroke-dasharray:3 3}.tick{stroke:#1c1d1f;stroke-width:1.5}";
 
-/// The line with which a slot is drawn, as a legend shows it.
-pub fn swatch(slot: usize) -> Markup {
+/// The line and the marker with which a style is drawn, as a legend shows them.
+pub fn swatch(style: Style) -> Markup {
     html! {
-        svg .swatch viewBox="0 0 30 8" aria-hidden="true" {
-            line class={ "c" (slot) } x1="0" x2="30" y1="4" y2="4" {}
+        svg viewBox="0 0 30 8" aria-hidden="true" class={ "swatch c" (style.colour) } {
+            line x1="0" x2="30" y1="4" y2="4" stroke-dasharray=(style.dash()) {}
+            path d=(marker(style, 15.0, 4.0)) stroke="none" {}
         }
     }
 }
@@ -290,7 +305,7 @@ pub fn swatch(slot: usize) -> Markup {
 fn framed(figure: &Figure, width: f64, height: f64, body: &Markup) -> Markup {
     let (mut places, mut x, mut y) = (Vec::new(), LEFT, 38.0);
     for name in series(figure) {
-        let long = name.chars().count() as f64 * 6.2 + 26.0;
+        let long = name.chars().count() as f64 * 6.2 + 31.0;
         if x + long > width && x > LEFT {
             (x, y) = (LEFT, y + 16.0);
         }
@@ -298,7 +313,7 @@ fn framed(figure: &Figure, width: f64, height: f64, body: &Markup) -> Markup {
         x += long;
     }
     let head = y + 8.0;
-    let slots = slots(&series(figure));
+    let styles = styles(&series(figure));
     html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height + head) }
             width=(width) height=(height + head) font-family="DejaVu Sans, sans-serif"
@@ -307,10 +322,11 @@ fn framed(figure: &Figure, width: f64, height: f64, body: &Markup) -> Markup {
             rect width="100%" height="100%" fill="#fff" {}
             text x=(LEFT) y="18" font-size="13" { (figure.title) }
             @for (n, (name, x, y)) in places.into_iter().enumerate() {
-                @let slot = slots[n];
-                line x1=(tenths(x - 6.0)) x2=(tenths(x + 11.0)) y1=(tenths(y - 4.0))
-                    y2=(tenths(y - 4.0)) stroke=(ALONE[slot]) stroke-width="2.5"
-                    stroke-dasharray=(DASHES[slot]) {}
+                @let style = styles[n];
+                line x1=(tenths(x - 10.0)) x2=(tenths(x + 11.0)) y1=(tenths(y - 4.0))
+                    y2=(tenths(y - 4.0)) stroke=(ALONE[style.colour]) stroke-width="2.5"
+                    stroke-dasharray=(style.dash()) {}
+                path d=(marker(style, x, y - 4.0)) fill=(ALONE[style.colour]) {}
                 text x=(tenths(x + 14.0)) y=(tenths(y)) { (name) }
             }
             g transform={ "translate(0 " (head) ")" } { (body) }
@@ -379,11 +395,33 @@ fn category_names(names: &[String], room: f64, aslant: bool, floor: f64) -> Mark
     }
 }
 
-/// Points as SVG's polylines have them.
-fn coordinates(points: &[[f64; 2]], x: &Scale, y: &Scale) -> String {
+/// A curve's points in the drawing, thinned.
+fn places(points: &[[f64; 2]], x: &Scale, y: &Scale) -> Vec<[f64; 2]> {
     let shown = |[px, py]: &[f64; 2]| px.is_finite() && py.is_finite() && (!x.log || *px > 0.0);
-    let place = |[px, py]: [f64; 2]| format!("{:.1},{:.1} ", x.at(px), y.at(py));
-    thinned(points).into_iter().filter(shown).map(place).collect()
+    thinned(points).into_iter().filter(shown).map(|[px, py]| [x.at(px), y.at(py)]).collect()
+}
+
+/// Places as SVG's polylines have them.
+fn coordinates(places: &[[f64; 2]]) -> String {
+    places.iter().map(|[x, y]| format!("{x:.1},{y:.1} ")).collect()
+}
+
+/// Markers along curve number `n`: at all of few points, otherwise [`MARKS`] of them, at other
+/// places for each curve.
+fn markers(places: &[[f64; 2]], n: usize, style: Style) -> String {
+    let at = |[x, y]: &[f64; 2]| marker(style, *x, *y);
+    let (Some([from, _]), Some([to, _])) = (places.first(), places.last()) else {
+        return String::new();
+    };
+    if places.len() <= 2 * MARKS {
+        return places.iter().map(at).collect();
+    }
+    let share = |k: usize| (k as f64 + 0.2 + (n as f64 * 0.382).fract() * 0.6) / MARKS as f64;
+    let nearest = |x: f64| {
+        let distance = |place: &&[f64; 2]| (place[0] - x).abs();
+        places.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    };
+    (0..MARKS).filter_map(|k| nearest(from + share(k) * (to - from))).map(at).collect()
 }
 
 /// Marks where points lie beyond the axis across which they are drawn: a triangle at its end.
@@ -446,8 +484,7 @@ fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
 
 /// One category's runs as dots, their median as a line, and what is stated: a tick and a band.
 fn runs(
-    left: f64,
-    wide: f64,
+    (left, wide, style): (f64, f64, Style),
     dots: &Dots,
     at: usize,
     y: &Scale,
@@ -488,7 +525,7 @@ fn runs(
                 }
             }
             @for (n, value) in values.iter().enumerate() {
-                circle .run cx=(tenths(x(n))) cy=(tenths(y.at(*value))) r="2.6" {}
+                path .run d=(marker(style, x(n), y.at(*value))) {}
             }
             line .median x1=(tenths(left)) x2=(tenths(left + width)) y1=(tenths(line))
                 y2=(tenths(line)) stroke-width="2.2" {}
@@ -509,9 +546,16 @@ fn told(Stated { value, within: (low, high), .. }: &Stated) -> String {
     }
 }
 
-fn five_box(left: f64, wide: f64, five: &[f64; 5], y: &Scale, title: &str, unit: &str) -> Markup {
+fn five_box(
+    (left, wide, style): (f64, f64, Style),
+    five: &[f64; 5],
+    y: &Scale,
+    title: &str,
+    unit: &str,
+) -> Markup {
     let [least, low, median, high, greatest] = five.map(|value| y.at(value));
-    let (x, right) = (tenths(left + wide / 2.0 - 0.5), left + (wide - 1.0).max(1.0));
+    let (centre, right) = (left + wide / 2.0 - 0.5, left + (wide - 1.0).max(1.0));
+    let x = tenths(centre);
     let [a, b, c, d, e] = five.map(number);
     html! {
         g {
@@ -524,6 +568,7 @@ fn five_box(left: f64, wide: f64, five: &[f64; 5], y: &Scale, title: &str, unit:
                 height=(tenths((low - high).max(0.5))) {}
             line x1=(tenths(left)) x2=(tenths(right)) y1=(tenths(median)) y2=(tenths(median))
                 stroke-width="2" {}
+            path d=(marker(style, centre, median)) stroke="none" {}
         }
     }
 }

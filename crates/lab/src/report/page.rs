@@ -6,7 +6,7 @@
 use maud::{html, Markup, PreEscaped};
 use simnel_core::printable::Printable;
 
-use crate::figures::colours::slots;
+use crate::figures::styles::styles;
 use crate::figures::svg::{draw, series, swatch};
 use crate::figures::Figure;
 
@@ -105,11 +105,11 @@ fn drawn(figures: &[Figure]) -> impl Iterator<Item = (&Figure, Markup)> {
 /// Buttons that switch series.
 fn legend(figure: &Figure) -> Markup {
     let names = series(figure);
-    let slots = slots(&names);
+    let styles = styles(&names);
     html! {
         div .legend {
             @for (n, name) in names.iter().enumerate() {
-                button type="button" aria-pressed="true" data-n=(n) { (swatch(slots[n])) (name) }
+                button type="button" aria-pressed="true" data-n=(n) { (swatch(styles[n])) (name) }
             }
         }
     }
