@@ -34,8 +34,8 @@ deb: build ## make the Debian package, with cargo-deb (built into ~/.cache/simne
 test-deb: ## install, upgrade and remove the package in a clean Debian, as root; needs mmdebstrap
 	@dist/debian/test
 
-test: setup ## every check: format, lints, tests, bounded fuzzing, documentation
-	@scripts/test.sh
+test: setup ## format, lints, tests, documentation, Python, browser; ARGS=all for what CI runs: fuzzing, guest, package
+	@scripts/test.sh $(ARGS)
 
 test-web: setup ## `simnel serve` against its API's description: schemathesis, which pip installs
 	@scripts/test-web.sh

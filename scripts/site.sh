@@ -1,10 +1,10 @@
 #!/bin/bash
-# The lab in a browser.  `site.sh build`: target/site/, files for any static host.  `site.sh test`:
-# a browser's figures against the program's, accessibility, errors.  `site.sh page`: the page of
-# `simnel serve`, beside a daemon.  `site.sh papers [WHICH...]`: runs the published experiments (all;
-# some minutes), whose page `build` then takes up.  `site.sh measure`: the time from a change to the
-# first picture.  `site.sh speed`: WebAssembly beside the program, in one run.
-# `site.sh picture FILE`: docs/lab.png.
+# The lab in a browser. `site.sh build`: target/site/, files for any static host. `site.sh wasm`:
+# what cargo builds of it. `site.sh test`: a browser's figures against the program's, accessibility,
+# errors. `site.sh page`: the page of `simnel serve`, beside a daemon. `site.sh papers [WHICH...]`:
+# runs the published experiments (all; some minutes), whose page `build` then takes up. `site.sh
+# measure`: the time from a change to the first picture. `site.sh speed`: WebAssembly beside the
+# program, in one run. `site.sh picture FILE`: docs/lab.png.
 #
 # SIMNEL=PROGRAM is the program that serves and is compared with; without it, one is built.
 # Prints NOT RUN, and succeeds, where Node, npm, Chromium, the target of Rust or a network are
@@ -61,14 +61,18 @@ bindgen() {
     mv "$bindgen.$$" "$bindgen"
 }
 
-build() {
-    # Packages first: what they lack shows before anything is compiled.
-    packages
+wasm() {
     [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ] ||
         lacks 'rustup target add wasm32-unknown-unknown'
     mkdir -p "$wasm"
     bindgen
     cargo build --quiet --locked --profile site --target wasm32-unknown-unknown --package simnel-wasm
+}
+
+build() {
+    # Packages first: what they lack shows before anything is compiled.
+    packages
+    wasm
     "$bindgen" "$built/wasm32-unknown-unknown/site/simnel_wasm.wasm" "$wasm" lab
     (cd site && node_modules/.bin/tsc --noEmit && node build.mjs "$target/site" "$wasm" "$reports")
     local part bytes most=$((1536 * 1024))
@@ -140,6 +144,7 @@ page() { # OUT
 
 case $command in
     build) build ;;
+    wasm) wasm ;;
     papers) shift; papers "$@" ;;
     test) drive lab.mjs "$target/site-test" ;;
     page) page "$target/site-test" ;;
@@ -148,7 +153,7 @@ case $command in
     speed) released; drive speed.mjs ;;
     picture) drive picture.mjs "${2:?a file for the picture}" ;;
     *)
-        echo 'site.sh: expected build, papers, test, page, measure, speed or picture' >&2
+        echo 'site.sh: expected build, wasm, papers, test, page, measure, speed or picture' >&2
         exit 2
         ;;
 esac

@@ -1,10 +1,19 @@
 #!/bin/bash
-# The one entry of all checks: format, lints, tests, bounded fuzzing, documentation.
+# The one entry of all checks.
+#
+#   scripts/test.sh        format, lints, tests, documentation, examples, Python, the browser
+#   scripts/test.sh all    what continuous integration runs: also bounded fuzzing, Linux's own code beside
+#                          ours, the kernel's guest, the Debian package, a router's program, mutants
 #
 # Runs every step even if an earlier one failed, and ends with a summary. A test that cannot run
 # here prints a line that starts with "NOT RUN:" (or "NOT COMPARED:"); those are repeated loudly.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+case ${1-} in
+'') all=false ;;
+all) all=true ;;
+*) echo "test.sh: \`$1\` is not \`all\`, nor nothing" >&2 && exit 2 ;;
+esac
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 # In CI everything is built once: what makes a second build quicker makes the first one slower. Nobody
 # looks into its programs with a debugger, and a panic tells its line without tables.
@@ -41,15 +50,6 @@ beside() { # FUNCTION
 
 documentation() {
     RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps --locked
-}
-
-# The simulation side runs where there are no files, threads and sockets: in a browser.
-simulation_side() {
-    if ! [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ]; then
-        echo 'NOT RUN: the simulation side for WebAssembly (rustup target add wasm32-unknown-unknown)'
-        return
-    fi
-    cargo check --quiet --locked --target wasm32-unknown-unknown --package simnel-scenario
 }
 
 # As the step before has built them.
@@ -102,9 +102,14 @@ tests_built() {
     cargo test --quiet --workspace --locked --no-run
 }
 
-# --show-output: what tests could not run must be seen even when they pass.
-tests() {
-    cargo test --workspace --locked --no-fail-fast --tests -- --show-output
+# Crates that know no clock: whenever their tests get the processor is soon enough.
+pure='core tcp autorate sim scenario lab kernel'
+
+# The tests of these crates or, with "but", of all others. --show-output: what tests could not run must
+# be seen even when they pass.
+tests_of() { # [but] CRATE...
+    cargo --config "target.'cfg(all())'.runner = ['$PWD/scripts/tests-of', '$*']" \
+        test --workspace --locked --no-fail-fast --tests -- --show-output
 }
 
 # Each is compiled as it is run.
@@ -120,12 +125,15 @@ after() { # MOMENT
 
 # What comes after this shares the tests' folder, which is locked until the first of them runs.
 after_begin() {
-    until [ -e "$logs/tested" ] || grep -q '^ *Running' "$logs/tests.log" 2>/dev/null; do
-        sleep 1
+    local log
+    for log in tests tests-of-pure-code; do
+        until [ -e "$logs/tested" ] || grep -q '^ *Running' "$logs/$log.log" 2>/dev/null; do
+            sleep 1
+        done
     done
 }
 
-# What builds or runs on one core most of the time.
+# What builds or runs on one core most of the time, and is for all.
 on_one_core() {
     # For a router, under an emulator: no C library, and at most 4 MB.
     step 'gateway alone' scripts/static.sh aarch64
@@ -133,18 +141,20 @@ on_one_core() {
     after built
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
     step 'package' package
-    step 'examples in documentation' examples_in_documentation
 }
 
 on_all_cores() {
+    # The simulation side runs where there are no files, threads and sockets.
+    step 'lab for a browser' scripts/site.sh wasm
     # A fixed seed: what fails here fails for everybody. New ground is broken by `make fuzz`, whose
     # optimised build would take longer here than all its targets.
     local bounded=(env FUZZ_SEED=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=0)
-    step 'fuzz targets' "${bounded[@]}" scripts/fuzz.sh build
+    $all && step 'fuzz targets' "${bounded[@]}" scripts/fuzz.sh build
     after built
-    step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
-    step 'Linux beside' linux_beside
+    step 'tests of pure code' tests_of $pure
     step 'examples' examples
+    $all && step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
+    $all && step 'Linux beside' linux_beside
     after tested
     step 'python' scripts/python.sh test
     step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
@@ -154,19 +164,20 @@ on_all_cores() {
 of_the_workspace() {
     after_begin
     step 'lints' lints
-    step 'simulation side' simulation_side
     step 'documentation' documentation
+    step 'examples in documentation' examples_in_documentation
+    $all || return 0
     after tested
     step 'mutants' mutants
 }
 
 step 'format' scripts/format.sh --check
-beside on_one_core
+$all && beside on_one_core
 beside on_all_cores
 beside of_the_workspace
 step 'build' tests_built
 touch "$logs/built"
-step 'tests' tests
+step 'tests' tests_of but $pure
 # Not beside them: who gets no processor has no daemon that answers.
 step 'page of serve' env SIMNEL=target/debug/simnel scripts/site.sh page
 touch "$logs/tested"
@@ -176,7 +187,7 @@ done
 lanes=()
 cat "$logs"/lane-*
 
-results=("$logs"/tests.log "$logs"/examples-in-documentation.log)
+results=("$logs"/tests.log "$logs"/tests-of-pure-code.log "$logs"/examples-in-documentation.log)
 tests=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "${results[@]}" |
     awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed", passed, failed }')
 # Where only the end of all this is kept, what failed must be in it.
@@ -191,4 +202,5 @@ if [ -n "$not_run" ]; then
     printf '\n!!! Not everything was checked here:\n'
     sed 's/^/!!!   /' <<<"$not_run"
 fi
+$all || echo 'What continuous integration checks besides: make test ARGS=all'
 ! grep -q '^FAILED' "$logs/summary"
