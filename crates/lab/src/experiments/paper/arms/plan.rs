@@ -13,9 +13,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use simnel_core::framing::{Cells, Framing};
 use simnel_core::{qdisc, Span, Time};
-use simnel_sim::setup::{dash, LineSetup, Loss, Shaper};
+use simnel_sim::setup::{dash, LineSetup, Loss, Reordering, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic, PATIENCE};
-use simnel_tcp::{CongestionControl, EcnMode, Pacing};
+use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing};
 
 /// Bucket before a wire, which lets no packet out while another is under way but for its last
 /// bytes: what a clock's grain would waste.
@@ -281,6 +281,9 @@ fn words(setup: &Setup, qdisc: &[String; 2], direction: Direction) -> Result<Str
     if line.jitter != Span::ZERO {
         return refused("a line with jitter");
     }
+    if line.reordering != Reordering::default() {
+        return refused("a line that reorders");
+    }
     let burst = match line.shaper {
         Shaper::Wire => WIRE_BURST,
         Shaper::Bucket(burst) => burst,
@@ -382,6 +385,17 @@ fn segments(setup: &Setup) -> Result<u8, String> {
     }
 }
 
+/// The settings of TCP that `traffic` has there: those that a flow says, the others as they are anywhere.
+fn carried(traffic: &Traffic) -> Config {
+    let Config { congestion, ecn, tso_segments, mtu, pacing, nagle, delayed_ack, .. } = traffic.tcp;
+    let all = Config { congestion, ecn, tso_segments, ..Config::default() };
+    match traffic.kind {
+        Kind::Bulk { .. } => Config { mtu, pacing, ..all },
+        Kind::Messages { .. } => Config { nagle, delayed_ack, ..all },
+        _ => all,
+    }
+}
+
 fn flow(
     setup: &Setup,
     traffic: &Traffic,
@@ -420,6 +434,9 @@ fn flow(
         }
         _ => return refused(format_args!("the traffic `{}`", traffic.name)),
     };
+    if traffic.tcp != carried(traffic) {
+        return refused(format_args!("these settings of TCP of the traffic `{}`", traffic.name));
+    }
     Ok(Flow {
         group,
         index,
@@ -462,6 +479,17 @@ mod tests {
         let scenario = Scenario::parse(&text, "test", &no_files).expect("a scenario");
         let (setup, qdisc) = scenario.setup(None).expect("a set-up");
         Plan::new(&setup, &qdisc, 1)
+    }
+
+    #[test]
+    fn settings_that_no_flow_carries_are_refused() {
+        assert!(plan("", "nagle = true\npacing = true\nmtu = 600\ncc = \"reno\"\n").is_ok());
+        for setting in ["nagle = false", "delayed-ack = false", "initial-window = 3", "gro = 4"] {
+            let reason = plan("", &format!("{setting}\n")).expect_err(setting);
+            assert!(reason.contains("settings of TCP of the traffic `bulk`"), "{reason}");
+        }
+        let reason = plan("reorder = \"1% by 10ms\"", "").expect_err("no wire does that");
+        assert!(reason.starts_with("a line that reorders"), "{reason}");
     }
 
     fn host(name: &str, rate: &str) -> String {

@@ -185,3 +185,23 @@ pub fn fingerprint(texts: &[impl AsRef<str>]) -> String {
     }
     format!("{:016x}", hasher.finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::paper::experiments;
+
+    #[test]
+    fn experiments_set_nothing_of_tcp_that_linux_would_not_have() {
+        let mut carried = 0;
+        for experiment in experiments() {
+            for arm in (experiment.arms)() {
+                match prepare(experiment, &arm) {
+                    Ok(_) => carried += 1,
+                    Err(reason) => assert!(!reason.contains("settings of TCP"), "{reason}"),
+                }
+            }
+        }
+        assert!(carried > 0);
+    }
+}
