@@ -385,7 +385,7 @@ fn segments(setup: &Setup) -> Result<u8, String> {
     }
 }
 
-/// The settings of TCP that `traffic` has there: those that a flow says, the others as they are anywhere.
+/// The settings of TCP that `traffic` has there: those that its flows say; others are Linux's own.
 fn carried(traffic: &Traffic) -> Config {
     let Config { congestion, ecn, tso_segments, mtu, pacing, nagle, delayed_ack, .. } = traffic.tcp;
     let all = Config { congestion, ecn, tso_segments, ..Config::default() };
