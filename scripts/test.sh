@@ -151,13 +151,18 @@ on_all_cores() {
     local bounded=(env FUZZ_SEED=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=0)
     $all && step 'fuzz targets' "${bounded[@]}" scripts/fuzz.sh build
     after built
-    step 'tests of pure code' tests_of $pure
-    step 'examples' examples
     $all && step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
     $all && step 'Linux beside' linux_beside
     after tested
     step 'python' scripts/python.sh test
     step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
+}
+
+# Live tests mostly wait, and leave much of the processor.
+with_live_tests() {
+    after built
+    step 'tests of pure code' tests_of $pure
+    step 'examples' examples
 }
 
 # What reads the workspace once more.
@@ -174,6 +179,7 @@ of_the_workspace() {
 step 'format' scripts/format.sh --check
 $all && beside on_one_core
 beside on_all_cores
+beside with_live_tests
 beside of_the_workspace
 step 'build' tests_built
 touch "$logs/built"
