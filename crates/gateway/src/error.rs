@@ -248,9 +248,18 @@ pub enum Error {
         "what the kernel shaped `{0}` with is gone: others took it away, or the interface went"
     )]
     TakenAway(String),
-    /// A question about packets that no process of ours sees.
-    #[error("the kernel shapes `{0}`: its packets do not pass us, and cannot be recorded")]
+    /// A question about packets that the daemon does not see.
+    #[error(
+        "the kernel shapes `{0}`, and its packets do not pass the daemon: `simnel record {0} FILE` \
+         has copies of its own"
+    )]
     NotOurs(String),
+    /// A qdisc is where one would be that sees what leaves.
+    #[error(
+        "`{0}` has the qdisc `ingress`, which does not see what leaves: `simnel down {0}` and \
+         `simnel up` put `clsact` in its place, or say `--direction download`"
+    )]
+    NoCopies(String),
     /// Lanes of an interface that the kernel shapes.
     #[error("lanes of `{0}` need the daemon: leave `backend` out, or `lanes`")]
     LanesInKernel(String),

@@ -64,6 +64,16 @@ fn enslavement(index: u32, bridge: u32) -> Writer {
     writer
 }
 
+/// A request to set device number `index` up, too short for IPv6: nobody but us is to send by it.
+pub(crate) fn small_and_up(index: u32) -> Writer {
+    const SMALLEST: u32 = 68;
+    let mut writer = Writer::default();
+    writer.begin_with(libc::RTM_NEWLINK.into(), libc::NLM_F_ACK, 1, &fixed_part(index, true));
+    writer.attribute(IFLA_MTU, &SMALLEST.to_ne_bytes());
+    writer.finish();
+    writer
+}
+
 /// All devices of the calling thread's network namespace.
 ///
 /// # Errors
@@ -315,6 +325,12 @@ mod tests {
             b"ifb\0",
         ];
         assert_eq!(new("simnel-5", "ifb").bytes(), expected.concat());
+        let expected = [
+            &[40, 0, 0, 0, 16, 0, 0x05, 0, 1, 0, 0, 0, 0, 0, 0, 0][..],
+            &[0, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0],
+            &[8, 0, 4, 0, 68, 0, 0, 0],
+        ];
+        assert_eq!(small_and_up(7).bytes(), expected.concat());
         let expected = [
             &[40, 0, 0, 0, 16, 0, 0x05, 0, 1, 0, 0, 0, 0, 0, 0, 0][..],
             &[0, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0],

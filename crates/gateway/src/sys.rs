@@ -12,7 +12,7 @@ use std::ptr;
 use std::time::Duration;
 
 use rustix::event::{poll, EventfdFlags, PollFd, PollFlags, Timespec};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 pub(crate) use rustix::mm::MlockAllFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::net::{netlink, sockopt, AddressFamily, Protocol, SocketFlags, SocketType};
@@ -95,16 +95,17 @@ pub(crate) fn receive(fd: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::net::recv(fd, buffer, rustix::net::RecvFlags::empty())?.0)
 }
 
-/// recvmmsg(2) without waiting: how many messages came.
+/// recvmmsg(2) without waiting, with more `flags`: how many messages came.
 ///
 /// # Safety
 /// Buffers, names and control blocks that `messages` point to must be writable, or null.
 pub(crate) unsafe fn receive_many(
     fd: impl AsFd,
     messages: &mut [libc::mmsghdr],
+    flags: libc::c_int,
 ) -> io::Result<usize> {
     let (fd, count) = (fd.as_fd().as_raw_fd(), messages.len() as libc::c_uint);
-    let (messages, flags) = (messages.as_mut_ptr(), libc::MSG_DONTWAIT);
+    let (messages, flags) = (messages.as_mut_ptr(), flags | libc::MSG_DONTWAIT);
     // SAFETY: pointer and length describe `messages`; the rest is promised by the caller.
     // The type of flags differs between C libraries.
     check(unsafe { libc::recvmmsg(fd, messages, count, flags as _, ptr::null_mut()) })
@@ -154,7 +155,7 @@ impl Datagrams {
     pub(crate) fn receive(&mut self, fd: impl AsFd) -> io::Result<usize> {
         // SAFETY: each header points at its own iovec, and that at its own part of `bytes`, all
         // alive as long as `self`, which is borrowed mutably.
-        match unsafe { receive_many(fd, &mut self.headers) } {
+        match unsafe { receive_many(fd, &mut self.headers, 0) } {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
             result => result,
         }
@@ -469,6 +470,31 @@ fn interface_request(interface: &str) -> libc::ifreq {
     }
     request
 }
+
+/// A new Ethernet device `name` that is there as long as the descriptor is open (linux/if_tun.h).
+/// Packets that it sends are for nobody, but can be heard; super-packets of TCP stay whole.
+pub(crate) fn tap(name: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+    let mut request = interface_request(name);
+    // Not one that is there: an error then.
+    request.ifr_ifru.ifru_flags =
+        (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_TUN_EXCL) as u16 as i16;
+    // SAFETY: `request` is a valid ifreq, which the kernel reads and writes.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+    let whole = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+    // SAFETY: takes a number.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(whole)) })?;
+    let mut nothing = NOTHING;
+    let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
+    // SAFETY: `program` is one instruction long, which is read only.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNATTACHFILTER, &raw const program) })?;
+    Ok(fd)
+}
+
+/// A socket filter's program that takes nothing of any packet.
+pub(crate) const NOTHING: libc::sock_filter =
+    libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
 
 /// A socket for questions about interfaces: those of any family answer, and an Internet socket is
 /// nothing that the daemon needs.

@@ -1,4 +1,6 @@
 //! `simnel record`: the headers of what arrives at the queues, in files that `simnel replay` reads.
+//!
+//! Whoever shapes tells of them: the daemon of its own queues, the kernel by copies.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -11,10 +13,11 @@ use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc;
 use simnel_core::tc::units::{self, Digits};
 use simnel_core::Span;
-use simnel_gateway::control::{Client, Entry};
+use simnel_gateway::control::Client;
+use simnel_gateway::kernel::{self, Arrivals};
 use simnel_gateway::link::stop_on_signals;
-use simnel_gateway::record::{Bounds, Files};
-use simnel_gateway::{kernel, Direction, Error};
+use simnel_gateway::record::{Bounds, Files, Recorded};
+use simnel_gateway::{Direction, Error};
 
 use super::{interface_name, misuse_with_help, output_failed, trial_time, Control};
 
@@ -31,7 +34,9 @@ const AGAIN: Duration = Duration::from_millis(50);
 FILE.upload.pcap and FILE.download.pcap hold times, lengths and headers up to TCP's or UDP's,\n\
 no payload; tcpdump and Wireshark read them, too. They can be read at any time, also if this\n\
 command is killed. With --rotate the newest is always there: a full file becomes FILE....pcap.1\n\
-in place of the one before it. Ends with Ctrl-C, after --for, or when --size is reached.")]
+in place of the one before it. Ends with Ctrl-C, after --for, or when --size is reached.\n\n\
+What the kernel shapes is recorded as well, by this command itself: it needs CAP_NET_ADMIN and\n\
+CAP_NET_RAW then, and a kernel with tap devices (`modprobe tun`).")]
 pub struct Args {
     /// The interface.
     #[arg(value_parser = interface_name)]
@@ -81,19 +86,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             format!("say how the files' names begin, for example {}", example.display()),
         ));
     }
-    let mut client = connect(args)?;
-    let wanted = |entry: &Entry| args.direction.is_none_or(|way| entry.direction == way);
-    let shown = client.show().into_diagnostic()?;
-    let entries: Vec<Entry> = shown.into_iter().filter(wanted).collect();
-    if let (Some(direction), true) = (args.direction, entries.is_empty()) {
-        let interface = args.interface.clone();
-        return Err(Error::NoDirection { interface, direction }).into_diagnostic();
-    }
-    let directions: Vec<Direction> = entries.iter().map(|entry| entry.direction).collect();
-    // Whoever cannot record makes no files.
-    for direction in &directions {
-        client.record(*direction).into_diagnostic()?;
-    }
+    let (source, settings) = Source::open(args)?;
+    let directions: Vec<Direction> = settings.iter().map(|(direction, _)| *direction).collect();
     let bounds = Bounds { size: args.size, rotate: args.rotate };
     let files = Files::create(&args.file, &directions, bounds, args.anonymous);
     let files = files.map_err(|error| {
@@ -109,33 +103,70 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let stop = stop_on_signals().into_diagnostic()?;
     let lost = directions.iter().map(|direction| (*direction, 0)).collect();
     let (asked, missed) = (Instant::now(), Duration::ZERO);
-    let mut recording = Recording { args, client, files, lost, asked, missed };
+    let mut recording = Recording { args, source, files, lost, asked, missed };
     let ended = recording.go_on(&stop);
-    recording.tell(&entries, out)?;
+    recording.tell(&settings, out)?;
     ended
 }
 
-fn connect(args: &Args) -> miette::Result<Client> {
-    match Client::connect(&args.control.directory, &args.interface) {
-        Err(Error::NotUp { .. })
-            if kernel::shaped(Some(&args.interface)).is_ok_and(|shaped| !shaped.is_empty()) =>
-        {
-            Err(miette!(
-                help = "what `simnel up` shapes in userspace can be recorded",
-                "the kernel shapes `{}`: its packets do not come by here",
-                args.interface
-            ))
+/// Whoever tells of arrivals.
+enum Source {
+    /// The daemon, of its queues.
+    Daemon(Client),
+    /// The kernel, of its disciplines.
+    Kernel(Arrivals),
+}
+
+impl Source {
+    /// Whoever shapes the interface, asked for the first time, with the settings of the directions
+    /// that are wanted: who cannot record makes no files.
+    fn open(args: &Args) -> miette::Result<(Source, Vec<(Direction, String)>)> {
+        let interface = args.interface.as_str();
+        let present = kernel::shaped(Some(interface)).unwrap_or_default();
+        let mut client = None;
+        let mut settings = Vec::new();
+        if present.is_empty() {
+            let mut daemon =
+                Client::connect(&args.control.directory, interface).into_diagnostic()?;
+            let shown = daemon.show().into_diagnostic()?;
+            settings.extend(shown.into_iter().map(|entry| (entry.direction, entry.config)));
+            client = Some(daemon);
         }
-        client => client.into_diagnostic(),
+        for shaped in &present {
+            settings.push((shaped.direction, shaped.words().into_diagnostic()?));
+        }
+        settings.retain(|(direction, _)| args.direction.is_none_or(|way| *direction == way));
+        if let (Some(direction), true) = (args.direction, settings.is_empty()) {
+            let interface = interface.to_owned();
+            return Err(Error::NoDirection { interface, direction }).into_diagnostic();
+        }
+        let directions = settings.iter().map(|(direction, _)| *direction);
+        let Some(mut client) = client else {
+            let directions: Vec<Direction> = directions.collect();
+            let arrivals = Arrivals::open(interface, &directions).into_diagnostic()?;
+            return Ok((Source::Kernel(arrivals), settings));
+        };
+        for direction in directions {
+            client.record(direction).into_diagnostic()?;
+        }
+        Ok((Source::Daemon(client), settings))
+    }
+
+    /// Arrivals since the last call.
+    fn record(&mut self, direction: Direction) -> Result<Recorded, Error> {
+        match self {
+            Source::Daemon(client) => client.record(direction),
+            Source::Kernel(arrivals) => arrivals.record(direction),
+        }
     }
 }
 
 /// A recording under way.
 struct Recording<'a> {
     args: &'a Args,
-    client: Client,
+    source: Source,
     files: Files,
-    /// Packets that the daemon lost.
+    /// Packets that there was no room for.
     lost: Vec<(Direction, u64)>,
     /// The time at which the daemon was asked last.
     asked: Instant,
@@ -153,14 +184,16 @@ impl Recording<'_> {
             let ends =
                 stop.load(Ordering::Relaxed) || time.is_some_and(|time| begin.elapsed() >= time);
             for (direction, lost) in &mut self.lost {
-                let recorded = match self.client.record(*direction) {
+                let recorded = match self.source.record(*direction) {
                     Ok(recorded) => recorded,
-                    // It gave the interface back, or somebody else records.
-                    Err(error @ Error::Remote(_)) => {
+                    // The interface was given back, or somebody else records.
+                    Err(error @ (Error::Remote(_) | Error::TakenAway(_))) => {
                         crate::say!("simnel: {error}");
                         return Ok(ExitCode::SUCCESS);
                     }
-                    Err(error) if ends => return Err(error).into_diagnostic(),
+                    Err(error) if ends || matches!(self.source, Source::Kernel(_)) => {
+                        return Err(error).into_diagnostic();
+                    }
                     Err(error) => {
                         let Args { interface, control, .. } = self.args;
                         crate::say!(
@@ -168,7 +201,7 @@ impl Recording<'_> {
                         );
                         let go_on = |_: &Error| !stop.load(Ordering::Relaxed);
                         match Client::await_another(&control.directory, interface, go_on) {
-                            Ok(client) => self.client = client,
+                            Ok(client) => self.source = Source::Daemon(client),
                             Err(Error::Restarting(_)) if stop.load(Ordering::Relaxed) => {
                                 self.missed += self.asked.elapsed();
                                 return Ok(ExitCode::SUCCESS);
@@ -204,21 +237,24 @@ impl Recording<'_> {
     }
 
     /// Account of what was recorded, and how to go on from there.
-    fn tell(&self, entries: &[Entry], out: &mut dyn Write) -> miette::Result<()> {
-        for (entry, (direction, lost)) in entries.iter().zip(&self.lost) {
+    fn tell(&self, settings: &[(Direction, String)], out: &mut dyn Write) -> miette::Result<()> {
+        let (missed, why) = match &self.source {
+            Source::Daemon(_) => (self.missed, "without a daemon"),
+            Source::Kernel(arrivals) => (arrivals.missed(), "in which others took the copies away"),
+        };
+        for ((_, config), (direction, lost)) in settings.iter().zip(&self.lost) {
             let packets = self.files.written(*direction);
             let path = self.files.paths().find(|(way, _)| way == direction);
             let path = path.map_or(Path::new(""), |(_, path)| path).display();
-            let rate = qdisc::parse(&entry.config).ok().and_then(|config| config.rate());
+            let rate = qdisc::parse(config).ok().and_then(|config| config.rate());
             let mut option = String::new();
             if let Some(rate) = rate {
                 option.push_str("--rate ");
                 let _ = units::write_rate(rate, Digits::Exact, &mut option);
             }
-            let missed = self.missed.as_secs_f64();
-            let gap = match self.missed.is_zero() {
+            let gap = match missed.is_zero() {
                 true => String::new(),
-                false => format!(", and those of {missed:.1} s without a daemon"),
+                false => format!(", and those of {:.1} s {why}", missed.as_secs_f64()),
             };
             writeln!(
                 out,

@@ -188,7 +188,7 @@ fn rates_in_the_kernel_on_trial_go_unless_they_are_kept() {
 }
 
 /// True if this kernel has a discipline that can shape for `--backend kernel`.
-fn kernel_shapes(live: &Live, test: &str) -> bool {
+pub fn kernel_shapes(live: &Live, test: &str) -> bool {
     let tried = live.simnel("up wan download 9mbit --backend kernel");
     if !tried.status.success() {
         eprintln!("NOT RUN: {test}: {}", text(&tried.stderr));
@@ -219,10 +219,10 @@ fn name(process: u32) -> String {
 }
 
 /// True if anything of ours shapes in the kernel, or a device of ours is there.
-fn in_kernel(live: &Live) -> bool {
+pub fn in_kernel(live: &Live) -> bool {
     let shown = within(&live.home.gateway, "sh", &["-c", "tc qdisc show; ip link show"]);
     let shown = text(&shown.stdout);
-    shown.contains("51a1:") || shown.contains("simnel-") || shown.contains("ingress")
+    ["51a1:", "simnel-", "ingress", "clsact"].into_iter().any(|one| shown.contains(one))
 }
 
 /// Mbit that have come by the line so far.

@@ -11,16 +11,21 @@ use simnel_gateway::control::{Client, Entry};
 use simnel_testbed::traffic::{Bulk, BulkOptions, Connections, Direction};
 use simnel_testbed::{Home, Process};
 
+use crate::autorate::{in_kernel, kernel_shapes};
 use crate::trial::daemon_of;
-use crate::{text, Live, SECOND, SIMNEL};
+use crate::{text, within, Live, SECOND, SIMNEL};
 
 /// Bytes in front of a file's first packet.
 const PCAP_HEADER: u64 = 24;
 
-/// Summary of `file` replayed through `words`.
+/// Summary of `file` replayed through `words`, at the upload's rate.
 fn replayed(file: &Path, words: &str) -> Value {
+    replayed_at("5mbit", file, words)
+}
+
+fn replayed_at(rate: &str, file: &Path, words: &str) -> Value {
     let mut command = Command::new(SIMNEL);
-    command.arg("replay").arg(file).args(["--rate", "5mbit", "--json", "--qdisc", words]);
+    command.arg("replay").arg(file).args(["--rate", rate, "--json", "--qdisc", words]);
     let output = command.output().unwrap();
     let said = text(&output.stderr);
     assert!(output.status.success() && said.is_empty(), "{said}");
@@ -32,26 +37,47 @@ fn count(summary: &Value, what: &str) -> u64 {
 }
 
 fn uploads(home: &Home) -> Bulk {
-    let options = BulkOptions { direction: Direction::Upload, flows: 4, congestion: "cubic" };
+    bulk(home, Direction::Upload)
+}
+
+fn bulk(home: &Home, direction: Direction) -> Bulk {
+    let options = BulkOptions { direction, flows: 4, congestion: "cubic" };
     Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap().start().unwrap()
+}
+
+/// Begins a recording, of the upload at least.
+fn record(live: &Live, name: &str, options: &str) -> Process {
+    let (directory, control) = (live.home.testbed.directory().unwrap(), live.control_dir());
+    let words = format!("record wan {} {options}", directory.join(name).display());
+    let mut all: Vec<&str> = words.split_whitespace().collect();
+    all.extend(["--control-dir", &control]);
+    let mut process = live.home.gateway.spawn(SIMNEL, &all).unwrap();
+    while !directory.join(format!("{name}.upload.pcap")).exists() {
+        if let Some(error) = process.failure() {
+            panic!("{error}");
+        }
+        thread::sleep(SECOND / 100);
+    }
+    process
+}
+
+/// Words of a recording that ends by itself.
+fn ended(mut recording: Process) -> String {
+    let begin = Instant::now();
+    loop {
+        if let Some(ended) = recording.failure() {
+            return ended.to_string();
+        }
+        assert!(begin.elapsed() < SECOND * 60, "it goes on");
+        thread::sleep(SECOND / 20);
+    }
 }
 
 #[test]
 fn what_is_recorded_is_replayed() {
     let Some(live) = Live::beside_others("what_is_recorded_is_replayed") else { return };
     let directory = live.home.testbed.directory().unwrap().to_owned();
-    let control = live.control_dir();
-    let record = |name: &str, options: &str| -> Process {
-        let words = format!("record wan {} {options}", directory.join(name).display());
-        let mut all: Vec<&str> = words.split_whitespace().collect();
-        all.extend(["--control-dir", &control]);
-        let mut process = live.home.gateway.spawn(SIMNEL, &all).unwrap();
-        while !directory.join(format!("{name}.upload.pcap")).exists() {
-            assert!(process.failure().is_none(), "{:?}", process.failure());
-            thread::sleep(SECOND / 100);
-        }
-        process
-    };
+    let record = |name: &str, options: &str| record(&live, name, options);
     let upload = || -> Entry {
         let shown = Client::connect(&directory, "wan").unwrap().show().unwrap();
         let upload = |entry: &Entry| entry.direction == simnel_gateway::Direction::Upload;
@@ -109,19 +135,127 @@ fn what_is_recorded_is_replayed() {
     }
 
     // What came between two daemons is missing, and that is said.
-    let mut recording = record("gap", "--for 5s --direction upload");
+    let recording = record("gap", "--for 5s --direction upload");
     kill_process(daemon_of(up.id()), Signal::KILL).unwrap();
-    let begin = Instant::now();
-    let said = loop {
-        if let Some(ended) = recording.failure() {
-            break ended.to_string();
-        }
-        assert!(begin.elapsed() < SECOND * 60, "it goes on");
-        thread::sleep(SECOND / 20);
-    };
+    let said = ended(recording);
     assert!(said.contains("exit status: 0") && said.contains("s are missing"), "{said}");
     live.ok("down wan");
     drop(up);
     line.stop();
     assert!(live.is_clean());
+}
+
+/// Packets that a discipline of the kernel was given, and those of them that it dropped.
+fn counted(live: &Live, device: &str) -> (u64, u64) {
+    let shown = text(&within(&live.home.gateway, "tc", &["-s", "qdisc", "show"]).stdout);
+    let ours = |line: &&str| line.contains(" 51a1: ") && line.contains(&format!(" dev {device}"));
+    let lines: Vec<&str> = shown.lines().skip_while(|line| !ours(line)).take(3).collect();
+    let words = lines.join(" ").replace(['(', ',', ')'], " ");
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let number = |at: usize| words[at].trim_end_matches('p').parse::<u64>().unwrap();
+    let place = |word: &str| words.iter().position(|other| *other == word).expect(&shown);
+    let dropped = number(place("dropped") + 1);
+    (number(place("pkt") - 1) + dropped + number(place("backlog") + 2), dropped)
+}
+
+/// Times at which packets of `file` came: segments of a super-packet come at once.
+fn arrivals(file: &Path) -> usize {
+    let bytes = std::fs::read(file).unwrap();
+    let mut rest = &bytes[PCAP_HEADER as usize..];
+    let mut times = std::collections::BTreeSet::new();
+    while let Some((head, packet)) = rest.split_first_chunk::<16>() {
+        times.insert(head[..8].to_vec());
+        let captured = u32::from_le_bytes(head[8..12].try_into().unwrap());
+        rest = &packet[captured as usize..];
+    }
+    times.len()
+}
+
+/// Packets that the kernel shapes are recorded in front of its disciplines, each way; nothing is
+/// left behind.
+#[test]
+fn what_the_kernel_shapes_is_recorded_and_replayed() {
+    let test = "what_the_kernel_shapes_is_recorded_and_replayed";
+    let live = Live::beside_others(test).filter(|live| kernel_shapes(live, test));
+    let Some(live) = live else { return };
+    let directory = live.home.testbed.directory().unwrap().to_owned();
+    let line = live.line("rate 100mbit delay 5ms fifo 1000p");
+    let both = [
+        ("upload", "5mbit cake bandwidth 5mbit", "wan "),
+        ("download", "100mbit cake bandwidth 20mbit", "simnel-"),
+    ];
+    live.ok("up wan download 20mbit upload 5mbit egress --backend kernel");
+    let taps = || {
+        let shown = within(&live.home.gateway, "ip", &["-o", "link", "show", "type", "tun"]);
+        text(&shown.stdout).lines().count()
+    };
+
+    let recording = record(&live, "evening", "");
+    assert_eq!(taps(), 2);
+    let second = live.simnel(&format!("record wan {}/other", directory.display()));
+    assert!(text(&second.stderr).contains("another client records"), "{}", text(&second.stderr));
+    let before = both.map(|(_, _, device)| counted(&live, device));
+    let flows = [Direction::Upload, Direction::Download].map(|way| bulk(&live.home, way));
+    thread::sleep(SECOND * 2);
+    drop(flows);
+    thread::sleep(SECOND / 2);
+    let after = both.map(|(_, _, device)| counted(&live, device));
+    assert!(recording.stop().is_some_and(|status| status.success()), "it ends in good order");
+    assert_eq!(taps(), 0);
+    for (at, (direction, words, _)) in both.into_iter().enumerate() {
+        let (rate, words) = words.split_once(' ').unwrap();
+        let [arrived, dropped] = [after[at].0 - before[at].0, after[at].1 - before[at].1];
+        let file = directory.join(format!("evening.{direction}.pcap"));
+        let again = replayed_at(rate, &file, words);
+        let (packets, wholes) = (count(&again, "packets"), arrivals(&file));
+        println!(
+            "{direction}: recorded {packets} of {arrived}, which came at {wholes} times; \
+             dropped {dropped} live, {} again",
+            count(&again, "dropped")
+        );
+        // Few come between the two counts and the recording's ends.
+        assert!(packets.abs_diff(arrived) <= 10 && arrived > 500, "{direction}");
+        assert!(count(&again, "dropped").abs_diff(dropped) <= 5 + dropped / 4, "{direction}");
+    }
+
+    // Whoever is killed leaves no tap: packets pass, and another recording begins.
+    let mut recording = record(&live, "killed", "");
+    recording.kill();
+    assert_eq!(taps(), 0);
+    let recording = record(&live, "once", "--for 1s");
+    drop(uploads(&live.home));
+    let said = ended(recording);
+    assert!(said.contains("exit status: 0"), "{said}");
+    assert!(count(&replayed(&directory.join("once.upload.pcap"), "cake"), "packets") > 10);
+
+    // What is made anew is recorded again; what is given back ends the recording.
+    let recording = record(&live, "anew", "");
+    within(&live.home.gateway, "tc", &["qdisc", "del", "dev", "wan", "clsact"]);
+    let ifb = within(&live.home.gateway, "ip", &["-o", "link", "show", "type", "ifb"]);
+    let ifb = text(&ifb.stdout);
+    let ifb = ifb.split([':', ' ']).find(|word| word.starts_with("simnel-")).unwrap().to_owned();
+    within(&live.home.gateway, "tc", &["qdisc", "del", "dev", &ifb, "clsact"]);
+    thread::sleep(SECOND * 2);
+    let before = live.simnel("show wan");
+    drop(uploads(&live.home));
+    assert!(before.status.success());
+    live.ok("down wan");
+    let said = ended(recording);
+    assert!(said.contains("exit status: 0") && said.contains("is gone"), "{said}");
+    assert!(count(&replayed(&directory.join("anew.upload.pcap"), "cake"), "packets") > 10);
+    assert_eq!(taps(), 0);
+    assert!(live.is_clean() && !in_kernel(&live));
+
+    // Beside a daemon that sets the rates, it is the same.
+    let words = "up wan download 4mbit..40mbit upload 2mbit..5mbit autorate reflectors";
+    let up = live.start("wan", &format!("{words} {} --backend kernel", Home::SERVER));
+    let recording = record(&live, "steered", "--for 1s");
+    drop(uploads(&live.home));
+    let said = ended(recording);
+    assert!(said.contains("exit status: 0"), "{said}");
+    assert!(count(&replayed(&directory.join("steered.upload.pcap"), "cake"), "packets") > 10);
+    live.ok("down wan");
+    drop(up);
+    assert!(live.is_clean() && !in_kernel(&live));
+    line.stop();
 }

@@ -274,6 +274,10 @@ fn in_kernel(witnesses: &Witnesses) -> Vec<Finding> {
     let fix = "`modprobe act_ctinfo` (OpenWrt: the package kmod-sched-ctinfo), Linux 5.3";
     let ctinfo = state("act_ctinfo", "CONFIG_NET_ACT_CTINFO");
     all.push(finding(id, what, ctinfo, Level::Note, why, fix));
+    let what = "a tap, to record what the kernel shapes (tun)";
+    let (id, why) = ("kernel-record", "`simnel record` with `backend = \"kernel\"` needs it");
+    let fix = "`modprobe tun` (OpenWrt: the package kmod-tun)";
+    all.push(finding(id, what, state("tun", "CONFIG_TUN"), Level::Note, why, fix));
     all
 }
 

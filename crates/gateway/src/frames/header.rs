@@ -79,6 +79,14 @@ pub(crate) fn describe(handle: Handle, head: &[u8], len: usize) -> Packet {
     packet
 }
 
+/// Payload of each segment of a super-packet by its virtio header; 0 of any other packet.
+pub(super) fn segment_of(head: &[u8; VNET_BYTES]) -> u16 {
+    match head[1] & !GSO_ECN {
+        GSO_NONE => 0,
+        _ => u16::from_ne_bytes([head[4], head[5]]),
+    }
+}
+
 /// Puts the VLAN tag back, if the kernel took one off a frame of `len` bytes. `chunk` is its first
 /// chunk, in which the virtio header begins at [`TAG_BYTES`]; tells where it does then, and how
 /// long the frame is.
@@ -166,6 +174,14 @@ mod tests {
         (chunk[TAG_BYTES], chunk[TAG_BYTES + 2], chunk[TAG_BYTES + 3]) = (0, 0, 0);
         insert_tag(&mut chunk, 0x8100, 1);
         assert_eq!((&chunk[2..4], &chunk[6..8]), (&[0, 0][..], &34u16.to_ne_bytes()[..]));
+    }
+
+    #[test]
+    fn a_listener_reads_the_segments_size_alone() {
+        let mut head = *super_packet(0).first_chunk().unwrap();
+        assert_eq!(segment_of(&head), 1448);
+        head[1] = GSO_NONE | GSO_ECN;
+        assert_eq!(segment_of(&head), 0);
     }
 
     #[test]

@@ -3,10 +3,12 @@
 //! are put back.
 //!
 //! Two use it: an emulated line between two interfaces (`link`), and the data path of a bridge
-//! where the kernel cannot queue a bridge's frames (`passage`).
+//! where the kernel cannot queue a bridge's frames (`passage`). A [`Listener`] takes no frame: it
+//! has copies of the headers (`kernel/arrivals.rs`).
 
 mod error;
 mod header;
+mod listener;
 mod outgoing;
 mod pool;
 mod socket;
@@ -19,6 +21,7 @@ pub use error::FrameError;
 pub(crate) use header::{
     describe, is_plain_tcp, with_tag, Handle, ETHERNET_HEADER, TAG_BYTES, VNET_BYTES,
 };
+pub(crate) use listener::{Heard, Listener};
 pub(crate) use outgoing::{Blocked, Frame, Outgoing, RETRY};
 pub(crate) use pool::{Pool, BATCH, CHUNKS_PER_FRAME, CHUNK_BYTES};
 pub(crate) use socket::{Inbox, PacketSocket};

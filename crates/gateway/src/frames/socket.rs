@@ -26,7 +26,7 @@ const RECEIVE_BUFFER: libc::c_int = 16 << 20;
 
 /// Room for two control messages with their headers and alignment: `tpacket_auxdata` (20 bytes) and
 /// `timespec` (16).
-const CONTROL_WORDS: usize = 10;
+pub(super) const CONTROL_WORDS: usize = 10;
 
 /// A socket for the frames of one interface, once it is attached to that.
 #[derive(Debug)]
@@ -78,28 +78,42 @@ unsafe impl Send for Outbox {}
 impl PacketSocket {
     /// A socket of no interface yet: nothing arrives. This alone needs CAP_NET_RAW.
     pub(crate) fn unattached() -> Result<PacketSocket, FrameError> {
+        PacketSocket::open(&[
+            (libc::PACKET_IGNORE_OUTGOING, "ignore own frames (PACKET_IGNORE_OUTGOING)"),
+            (libc::PACKET_QDISC_BYPASS, "send without a queue (PACKET_QDISC_BYPASS)"),
+        ])
+    }
+
+    /// A socket that listens to what `interface` sends.
+    pub(super) fn listening(interface: &str) -> Result<PacketSocket, FrameError> {
+        let socket = PacketSocket::open(&[])?;
+        let index = sys::interface(interface, Query::Index)
+            .map_err(|_| FrameError::NoInterface { interface: interface.into() })?;
+        let failed = |source| FrameError::System {
+            interface: interface.into(),
+            what: "listen to it",
+            source,
+        };
+        socket.bind(index).map_err(failed)?;
+        Ok(socket)
+    }
+
+    fn open(more: &[(libc::c_int, &'static str)]) -> Result<PacketSocket, FrameError> {
         let system =
             |what: &'static str| move |source: io::Error| FrameError::Socket { what, source };
         // No protocol: nothing arrives before `bind` says from which interface.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
             .map_err(|error| system("open a packet socket")(error.into()))?;
-        for (level, option, what) in [
-            (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "have arrivals stamped (SO_TIMESTAMPNS)"),
-            (libc::SOL_PACKET, libc::PACKET_VNET_HDR, "pass super-packets (PACKET_VNET_HDR)"),
-            (
-                libc::SOL_PACKET,
-                libc::PACKET_IGNORE_OUTGOING,
-                "ignore own frames (PACKET_IGNORE_OUTGOING)",
-            ),
-            (
-                libc::SOL_PACKET,
-                libc::PACKET_QDISC_BYPASS,
-                "send without a queue (PACKET_QDISC_BYPASS)",
-            ),
-            (libc::SOL_PACKET, libc::PACKET_AUXDATA, "see VLAN tags (PACKET_AUXDATA)"),
-        ] {
-            sys::set_option(&fd, level, option, 1i32).map_err(system(what))?;
+        let stamped = "have arrivals stamped (SO_TIMESTAMPNS)";
+        sys::set_option(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32)
+            .map_err(system(stamped))?;
+        let all = [
+            (libc::PACKET_VNET_HDR, "pass super-packets (PACKET_VNET_HDR)"),
+            (libc::PACKET_AUXDATA, "see VLAN tags (PACKET_AUXDATA)"),
+        ];
+        for (option, what) in all.iter().chain(more) {
+            sys::set_option(&fd, libc::SOL_PACKET, *option, 1i32).map_err(system(what))?;
         }
         // Without CAP_NET_ADMIN, as much as net.core.rmem_max allows.
         let buffer = |option| sys::set_option(&fd, libc::SOL_SOCKET, option, RECEIVE_BUFFER);
@@ -151,11 +165,9 @@ impl PacketSocket {
 
     /// Nothing arrives any more; frames may still leave.
     pub(crate) fn stop_receiving(&self) {
-        // A program that takes nothing of any frame: without an interface none would leave.
-        const NOTHING: libc::sock_filter =
-            libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
-        let mut program = [NOTHING];
-        let program = libc::sock_fprog { len: 1, filter: program.as_mut_ptr() };
+        // Without an interface none would leave.
+        let mut nothing = sys::NOTHING;
+        let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
         let _ = sys::set_option(&self.fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program);
         let index = self.index.swap(0, Ordering::Relaxed);
         let _ = self.membership(libc::PACKET_DROP_MEMBERSHIP, index);
@@ -236,7 +248,7 @@ impl PacketSocket {
         }
         // SAFETY: the first `ready` messages point to vectors and control blocks in boxes that this
         // inbox owns, and those to chunks that no frame uses; all outlive the call.
-        unsafe { sys::receive_many(&self.fd, &mut inbox.messages[..inbox.ready]) }
+        unsafe { sys::receive_many(&self.fd, &mut inbox.messages[..inbox.ready], 0) }
     }
 
     /// Sends the frames in `outbox` from number `from` on. Says how many the kernel took; an error
@@ -335,13 +347,13 @@ impl Inbox {
     /// Frame that arrived in `slot` at the last `receive`.
     pub(crate) fn arrival(&self, slot: usize) -> Arrival {
         let message = &self.messages[slot];
-        let (tag, stamp) = notes(&message.msg_hdr);
+        let (auxdata, stamp) = notes(&message.msg_hdr);
         Arrival {
             slot,
             len: message.msg_len as usize,
             complete: message.msg_hdr.msg_flags & libc::MSG_TRUNC == 0
                 && message.msg_len as usize > VNET_BYTES,
-            tag,
+            tag: auxdata.and_then(|auxdata| tag_of(&auxdata)),
             stamp,
         }
     }
@@ -357,16 +369,16 @@ impl Inbox {
     }
 }
 
-/// The VLAN tag and the time stamp among a received message's control messages.
-fn notes(header: &libc::msghdr) -> (Option<(u16, u16)>, Option<Duration>) {
-    let (mut tag, mut stamp) = (None, None);
+/// Auxiliary data and the time stamp among a received message's control messages.
+pub(super) fn notes(header: &libc::msghdr) -> (Option<libc::tpacket_auxdata>, Option<Duration>) {
+    let (mut auxdata, mut stamp) = (None, None);
     // SAFETY: the kernel has filled the control block that `header` points to.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
     // SAFETY: both functions yield null or a control message within the block.
     while let Some(control) = unsafe { next.as_ref() } {
         match (control.cmsg_level, control.cmsg_type) {
             (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
-                tag = read::<libc::tpacket_auxdata>(control).and_then(|auxdata| tag_of(&auxdata));
+                auxdata = read::<libc::tpacket_auxdata>(control);
             }
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                 stamp = read::<libc::timespec>(control)
@@ -377,7 +389,7 @@ fn notes(header: &libc::msghdr) -> (Option<(u16, u16)>, Option<Duration>) {
         // SAFETY: as above.
         next = unsafe { libc::CMSG_NXTHDR(header, control) };
     }
-    (tag, stamp)
+    (auxdata, stamp)
 }
 
 /// Payload of a control message, if it is as long as a `T`, which must be valid as any bytes.

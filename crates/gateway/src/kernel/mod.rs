@@ -5,8 +5,10 @@
 //! module, so that nobody here needs to know any discipline. [`up`] and its companions shape an
 //! interface with them, as [`crate::daemon`] does in userspace; [`begin`] and [`try_out`] for a
 //! time. [`choose`] decides whether the kernel can do what is asked for. `Steered` is an interface
-//! whose rates in the kernel a process sets, and whose rules it has. [`Tracked`] tells its flows.
+//! whose rates in the kernel a process sets, and whose rules it has. [`Tracked`] tells its flows,
+//! [`Arrivals`] has copies of what comes to the disciplines, for a recording.
 
+mod arrivals;
 mod choice;
 mod marked;
 mod own;
@@ -17,6 +19,7 @@ mod steered;
 mod tracked;
 mod trials;
 
+pub use arrivals::Arrivals;
 pub use choice::{choose, Choice};
 pub use own::Own;
 pub use qdiscs::{Listed, Place, Qdiscs, Settings, Verb, INGRESS, OWN_KIND, ROOT};

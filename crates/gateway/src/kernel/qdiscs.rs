@@ -280,9 +280,9 @@ fn refused(verb: Verb, place: Place<'_>, kind: &str, refusal: Refusal, is_loaded
     let code = error.raw_os_error().unwrap_or(0);
     match code {
         libc::EPERM => return Error::Privilege,
-        libc::ENOENT if verb.creates() && kind == "ingress" => {
+        libc::ENOENT if verb.creates() && kind == "clsact" => {
             let fix = "`modprobe sch_ingress`, or `--backend userspace`";
-            return Error::KernelLacks { what: "the qdisc `ingress`", fix };
+            return Error::KernelLacks { what: "the qdisc `clsact`", fix };
         }
         // Nothing but the kind can be missing at a root; elsewhere the module's directory is the
         // witness, since the texts differ between versions of Linux.
@@ -491,7 +491,7 @@ mod tests {
                 "Specified qdisc kind is unknown",
                 Error::NoModule.to_string(),
             ),
-            (Verb::Add, "ingress", "", "this kernel lacks the qdisc `ingress`".into()),
+            (Verb::Add, "clsact", "", "this kernel lacks the qdisc `clsact`".into()),
             (Verb::Change, OWN_KIND, "", "nothing like it is there".into()),
             (Verb::Delete, "ingress", "", "nothing like it is there".into()),
             (Verb::Delete, OWN_KIND, "Failed to find qdisc", "Failed to find qdisc".into()),

@@ -1,11 +1,12 @@
 //! Arriving packets on the way through a discipline: an `ifb` device, on which they leave once
 //! more, and a filter at the interface's ingress that sends them there (linux/if_link.h,
 //! linux/pkt_cls.h, linux/tc_act/tc_mirred.h). Where rules name tiers, a filter in front of that
-//! one gives packets the bits of their connection's mark (linux/tc_act/tc_ctinfo.h).
+//! one gives packets the bits of their connection's mark (linux/tc_act/tc_ctinfo.h). While somebody
+//! records, one in front of the discipline sends copies to another device.
 
 use simnel_core::qdisc::Handle;
 
-use super::qdiscs::{fixed_part, Place, Qdiscs, Settings, Verb};
+use super::qdiscs::{fixed_part, Listed, Place, Qdiscs, Settings, Verb};
 use crate::error::Error;
 use crate::links;
 use crate::netlink::{text, Refusal, Writer};
@@ -13,14 +14,23 @@ use crate::sys::{self, Query};
 
 /// Parent of filters of arriving packets, of an `ingress` as of a `clsact` qdisc.
 const ARRIVALS: u32 = 0xffff_fff2;
+/// Parent of filters in front of the device's own discipline, of a `clsact` qdisc alone.
+const DEPARTURES: u32 = 0xffff_fff3;
+/// The qdisc that we make.
+const BOTH_WAYS: &str = "clsact";
 /// Handle of either.
 const INGRESS_HANDLE: u32 = 0xffff_0000;
 /// Preference of our filter, which is how it is known.
 const PREFERENCE: u32 = 0x51a1;
 /// That of the filter in front of it.
 const RESTORING: u32 = PREFERENCE - 1;
+/// That of the filter that sends copies.
+const COPYING: u32 = PREFERENCE + 1;
 /// ETH_P_ALL, in network order as the kernel has it there.
 const ALL_PROTOCOLS: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
+
+/// TC_ACT_UNSPEC: the next filter decides.
+const CONTINUE: u32 = u32::MAX;
 
 const TCA_KIND: i32 = 1;
 const TCA_OPTIONS: i32 = 2;
@@ -31,6 +41,11 @@ const PREFIX: &str = "simnel-";
 /// Name of the device through which what arrives by interface number `index` goes.
 pub(super) fn device_name(index: u32) -> String {
     format!("{PREFIX}{index}")
+}
+
+/// Name of the device to which copies go of what comes to the discipline of device number `index`.
+pub(super) fn tap_name(index: u32) -> String {
+    format!("{PREFIX}t{index}")
 }
 
 /// The number of the interface whose arrivals go through the device `name`, if it is ours.
@@ -60,19 +75,50 @@ pub(super) fn remove_named(kernel: &Qdiscs, name: &str) -> Result<(), Error> {
 
 /// Sends what arrives by `interface`, which has the number `from`, through device number `to`.
 pub(super) fn begin(kernel: &Qdiscs, interface: &str, from: u32, to: u32) -> Result<(), Error> {
-    let taken = kernel
-        .list()?
-        .into_iter()
-        .any(|listed| listed.device == interface && listed.parent == super::INGRESS);
-    if !taken {
-        let place = Place { device: interface, parent: super::INGRESS, handle: INGRESS_HANDLE };
-        kernel.request(Verb::Add, place, "ingress", Settings::None)?;
+    if looking(kernel, interface)?.is_none() {
+        kernel.request(Verb::Add, place(interface), BOTH_WAYS, Settings::None)?;
     }
-    let filtered = kernel.ask(&new_filter(from, to));
-    filtered.map_err(|refusal| {
-        let fix = "`modprobe -a cls_matchall act_mirred`, or `--backend userspace`";
-        lacking(refusal, "the filter `matchall` or the action `mirred`", fix)
-    })
+    kernel.ask(&redirecting_filter(from, to)).map_err(no_mirred)
+}
+
+/// Sends copies of what comes to the discipline of `device`, which has the number `from`, to device
+/// number `to`, in place of where they went before.
+pub(super) fn begin_copies(kernel: &Qdiscs, device: &str, from: u32, to: u32) -> Result<(), Error> {
+    match looking(kernel, device)?.as_deref() {
+        None => kernel.request(Verb::Add, place(device), BOTH_WAYS, Settings::None)?,
+        Some(BOTH_WAYS) => remove_filters(kernel, &copying(from), "matchall"),
+        Some(_) => return Err(Error::NoCopies(device.to_owned())),
+    }
+    kernel.ask(&copying_filter(from, to)).map_err(no_mirred)
+}
+
+/// True if a filter sends copies of what comes to the discipline of device number `from`, or did
+/// so until the other device went.
+pub(super) fn has_copies(kernel: &Qdiscs, from: u32) -> bool {
+    let mut found = false;
+    let _ = filters(kernel, from, DEPARTURES, |preference| found |= preference == COPYING);
+    found
+}
+
+/// Removes that filter, and the qdisc that it was in if no other needs it.
+pub(super) fn end_copies(kernel: &Qdiscs, device: &str, from: u32) -> Result<(), Error> {
+    remove_filters(kernel, &copying(from), "matchall");
+    remove_unused(kernel, device, from)
+}
+
+/// Kind of the qdisc at `interface` that looks at arriving packets, if there is one.
+fn looking(kernel: &Qdiscs, interface: &str) -> Result<Option<String>, Error> {
+    let here = |listed: &Listed| listed.device == interface && listed.parent == super::INGRESS;
+    Ok(kernel.list()?.into_iter().find(here).map(|listed| listed.kind))
+}
+
+fn place(interface: &str) -> Place<'_> {
+    Place { device: interface, parent: super::INGRESS, handle: INGRESS_HANDLE }
+}
+
+fn no_mirred(refusal: Refusal) -> Error {
+    let fix = "`modprobe -a cls_matchall act_mirred`, or `--backend userspace`";
+    lacking(refusal, "the filter `matchall` or the action `mirred`", fix)
 }
 
 /// Gives what arrives by interface number `from` the `bits` of its connection's mark, from the
@@ -128,13 +174,22 @@ fn choosing_filter(device: u32, parent: u32, (value, mask): (u32, u32), class: u
     writer
 }
 
-fn new_filter(from: u32, to: u32) -> Writer {
-    const TCA_MIRRED_PARMS: i32 = 2;
+fn redirecting_filter(from: u32, to: u32) -> Writer {
     const TC_ACT_STOLEN: u32 = 4;
     const TCA_EGRESS_REDIR: u32 = 1;
-    filter_that(from, PREFERENCE, "mirred", |writer| {
+    mirred(&filter(from, PREFERENCE), TC_ACT_STOLEN, TCA_EGRESS_REDIR, to)
+}
+
+fn copying_filter(from: u32, to: u32) -> Writer {
+    const TCA_EGRESS_MIRROR: u32 = 2;
+    mirred(&copying(from), CONTINUE, TCA_EGRESS_MIRROR, to)
+}
+
+fn mirred(place: &[u8; 20], verdict: u32, action: u32, to: u32) -> Writer {
+    const TCA_MIRRED_PARMS: i32 = 2;
+    filter_that(place, "mirred", |writer| {
         // struct tc_mirred: index, capabilities, verdict, two counts, action, device.
-        let parameters = [0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to];
+        let parameters = [0, 0, verdict, 0, 0, action, to];
         writer.attribute(TCA_MIRRED_PARMS, &parameters.map(u32::to_ne_bytes).concat());
     })
 }
@@ -142,9 +197,7 @@ fn new_filter(from: u32, to: u32) -> Writer {
 fn restoring_filter(from: u32, bits: u32) -> Writer {
     const TCA_CTINFO_ACT: i32 = 3;
     const TCA_CTINFO_PARMS_CPMARK_MASK: i32 = 7;
-    /// TC_ACT_UNSPEC: the next filter decides.
-    const CONTINUE: u32 = u32::MAX;
-    filter_that(from, RESTORING, "ctinfo", |writer| {
+    filter_that(&filter(from, RESTORING), "ctinfo", |writer| {
         // struct tc_ctinfo: index, capabilities, verdict, two counts.
         let parameters = [0, 0, CONTINUE, 0, 0];
         writer.attribute(TCA_CTINFO_ACT, &parameters.map(u32::to_ne_bytes).concat());
@@ -152,17 +205,12 @@ fn restoring_filter(from: u32, bits: u32) -> Writer {
     })
 }
 
-/// A filter of all that arrives by interface number `from`, with one action.
-fn filter_that(
-    from: u32,
-    preference: u32,
-    action: &str,
-    parameters: impl FnOnce(&mut Writer),
-) -> Writer {
+/// A filter of all packets at `place`, with one action.
+fn filter_that(place: &[u8; 20], action: &str, parameters: impl FnOnce(&mut Writer)) -> Writer {
     const TCA_MATCHALL_ACT: i32 = 2;
     let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_ACK;
     let mut writer = Writer::default();
-    writer.begin_with(libc::RTM_NEWTFILTER.into(), flags, 1, &filter(from, preference));
+    writer.begin_with(libc::RTM_NEWTFILTER.into(), flags, 1, place);
     writer.string(TCA_KIND, "matchall");
     let options = writer.start(TCA_OPTIONS);
     let actions = writer.start(TCA_MATCHALL_ACT);
@@ -192,30 +240,59 @@ fn filter(device: u32, preference: u32) -> [u8; 20] {
     fixed_part(device, 0, ARRIVALS, preference << 16 | ALL_PROTOCOLS)
 }
 
-/// Removes our filters at `interface`, number `index`, and the ingress qdisc if no other needs it.
+/// The fixed part of a message about the filter that sends copies.
+fn copying(device: u32) -> [u8; 20] {
+    fixed_part(device, 0, DEPARTURES, COPYING << 16 | ALL_PROTOCOLS)
+}
+
+/// Removes our filters at `interface`, number `index`, and the qdisc that they were in if no other
+/// needs it.
 pub(super) fn end(kernel: &Qdiscs, interface: &str, index: u32) -> Result<(), Error> {
     for preference in [RESTORING, PREFERENCE] {
         remove_filters(kernel, &filter(index, preference), "matchall");
     }
-    let mut others = Writer::default();
-    let fixed = fixed_part(index, 0, ARRIVALS, 0);
-    others.begin_with(libc::RTM_GETTFILTER.into(), libc::NLM_F_DUMP, 1, &fixed);
-    others.finish();
+    end_copies(kernel, interface, index)
+}
+
+/// Removes the qdisc that looks at packets of `interface`, number `index`, if nobody needs it.
+fn remove_unused(kernel: &Qdiscs, interface: &str, index: u32) -> Result<(), Error> {
+    let Some(kind) = looking(kernel, interface)? else { return Ok(()) };
+    let parents: &[u32] = match kind.as_str() {
+        BOTH_WAYS => &[ARRIVALS, DEPARTURES],
+        // Of an interface that an earlier version shapes.
+        "ingress" => &[ARRIVALS],
+        _ => return Ok(()),
+    };
     let mut used = false;
-    let filters = kernel.dump(&others, |message| {
-        used |= message
-            .attributes_after(20)
-            .any(|(kind, data)| kind == TCA_KIND && !text(data).is_empty());
-    });
-    let ours = kernel.list()?.into_iter().any(|listed| {
-        let here = listed.device == interface && listed.parent == super::INGRESS;
-        here && listed.kind == "ingress"
-    });
-    if ours && !used && filters.is_ok() {
-        let place = Place { device: interface, parent: super::INGRESS, handle: INGRESS_HANDLE };
-        kernel.request(Verb::Delete, place, "", Settings::None)?;
+    let tell = |parent: &u32| filters(kernel, index, *parent, |_| used = true);
+    let are_told = parents.iter().map(tell).all(|told| told.is_ok());
+    if are_told && !used {
+        kernel.request(Verb::Delete, place(interface), "", Settings::None)?;
     }
     Ok(())
+}
+
+/// Tells `each` the preference of each filter of device number `index` below `parent`.
+fn filters(
+    kernel: &Qdiscs,
+    index: u32,
+    parent: u32,
+    mut each: impl FnMut(u32),
+) -> std::io::Result<()> {
+    let mut question = Writer::default();
+    let fixed = fixed_part(index, 0, parent, 0);
+    question.begin_with(libc::RTM_GETTFILTER.into(), libc::NLM_F_DUMP, 1, &fixed);
+    question.finish();
+    kernel.dump(&question, |message| {
+        let is_one = message
+            .attributes_after(20)
+            .any(|(kind, data)| kind == TCA_KIND && !text(data).is_empty());
+        // The last word of a `tcmsg`: preference and protocol.
+        let info = message.body.get(16..20).and_then(|word| word.first_chunk());
+        if let (true, Some(info)) = (is_one, info) {
+            each(u32::from_ne_bytes(*info) >> 16);
+        }
+    })
 }
 
 /// The error that the kernel lacks `what`, where that is what `refusal` says.
@@ -241,6 +318,7 @@ mod tests {
     fn devices_are_known_by_their_names() {
         assert_eq!(interface_of(&device_name(4_294_967)), Some(4_294_967));
         assert_eq!(interface_of("simnel-x").or(interface_of("ifb4eth0")), None);
+        assert_eq!(interface_of(&tap_name(7)), None);
     }
 
     #[test]
@@ -261,7 +339,14 @@ mod tests {
             &[0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0],
             &[0, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0],
         ];
-        assert_eq!(new_filter(5, 9).bytes(), expected.concat());
+        assert_eq!(redirecting_filter(5, 9).bytes(), expected.concat());
+        let copying = copying_filter(5, 9);
+        // Parent ffff:fff3; TC_ACT_UNSPEC; TCA_EGRESS_MIRROR.
+        let others = copying.bytes().iter().zip(expected.concat()).enumerate();
+        let others = others.filter(|(_, (byte, other))| **byte != *other);
+        let others: Vec<(usize, u8)> = others.map(|(at, (byte, _))| (at, *byte)).collect();
+        let verdict = [(92, 255), (93, 255), (94, 255), (95, 255)];
+        assert_eq!(others, [&[(28, 0xf3), (34, 0xa2)][..], &verdict, &[(104, 2)]].concat());
         let expected = [
             &[112, 0, 0, 0, 44, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],
             // One preference in front.

@@ -302,6 +302,8 @@ fn take_down(kernel: &Qdiscs, interface: &str, index: u32) -> Result<(), Error> 
     if let Ok(device) = sys::interface(&name, Query::Index) {
         redirect::end(kernel, interface, index)?;
         redirect::remove_device(kernel, device)?;
+    } else if redirect::has_copies(kernel, index) {
+        redirect::end_copies(kernel, interface, index)?;
     }
     if find(kernel, Some(interface))?.iter().any(|shaped| shaped.direction == Direction::Upload) {
         let place = Place { device: interface, parent: ROOT, handle: HANDLE };

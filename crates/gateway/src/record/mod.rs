@@ -6,6 +6,9 @@
 //! client         Files      from the monotonic clock to the calendar's, addresses, files
 //! ```
 //!
+//! Of what the kernel shapes, the client itself has copies (`kernel/arrivals.rs`), for which there
+//! is a [`Recorder`] in its own memory.
+//!
 //! The form is pcap's from the start (IETF draft-ietf-opsawg-pcap, nanoseconds), with an Ethernet
 //! header in front, so that lengths are those that the discipline was told. What the memory has no
 //! room for is counted and left out: recording never keeps a packet waiting.
@@ -77,6 +80,13 @@ impl Recorder {
         } else {
             self.add(queued.protocol, headers, queued.len + ETHERNET as u32, now);
         }
+    }
+
+    /// True while there is room for much: for `packets` of the largest super-packets.
+    pub(crate) fn has_room(&self, packets: usize) -> bool {
+        /// Segments of 1,448 bytes in 64 KB, with headers of 80 bytes each.
+        const LARGEST: usize = 46 * (HEAD + ETHERNET + 80);
+        self.raw.capacity() - self.raw.len() >= packets * LARGEST
     }
 
     /// A super-packet, as the segments that it will be on the wire.
