@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Of what the kernel shapes, the client itself has copies (`kernel/arrivals.rs`), for which there
-//! is a [`Recorder`] in its own memory.
+//! is a `Recorder` in its own memory.
 //!
 //! The form is pcap's from the start (IETF draft-ietf-opsawg-pcap, nanoseconds), with an Ethernet
 //! header in front, so that lengths are those that the discipline was told. What the memory has no
