@@ -39,6 +39,11 @@ pub(crate) fn now() -> Time {
     Time(clock(ClockId::Monotonic))
 }
 
+/// Nanoseconds by which the calendar's clock (CLOCK_REALTIME) is ahead of [`now`].
+pub(crate) fn calendar_ahead() -> u64 {
+    clock(ClockId::Realtime).saturating_sub(now().0)
+}
+
 /// Processor time that the calling thread has used.
 pub(crate) fn thread_cpu() -> Span {
     Span(clock(ClockId::ThreadCPUTime))

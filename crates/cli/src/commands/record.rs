@@ -14,7 +14,7 @@ use simnel_core::qdisc;
 use simnel_core::tc::units::{self, Digits};
 use simnel_core::Span;
 use simnel_gateway::control::Client;
-use simnel_gateway::kernel::{self, Arrivals};
+use simnel_gateway::kernel::{self, Arrivals, Shaped};
 use simnel_gateway::link::stop_on_signals;
 use simnel_gateway::record::{Bounds, Files, Recorded};
 use simnel_gateway::{Direction, Error};
@@ -123,31 +123,19 @@ impl Source {
     fn open(args: &Args) -> miette::Result<(Source, Vec<(Direction, String)>)> {
         let interface = args.interface.as_str();
         let present = kernel::shaped(Some(interface)).unwrap_or_default();
-        let mut client = None;
-        let mut settings = Vec::new();
-        if present.is_empty() {
-            let mut daemon =
-                Client::connect(&args.control.directory, interface).into_diagnostic()?;
-            let shown = daemon.show().into_diagnostic()?;
-            settings.extend(shown.into_iter().map(|entry| (entry.direction, entry.config)));
-            client = Some(daemon);
-        }
-        for shaped in &present {
-            settings.push((shaped.direction, shaped.words().into_diagnostic()?));
-        }
-        settings.retain(|(direction, _)| args.direction.is_none_or(|way| *direction == way));
-        if let (Some(direction), true) = (args.direction, settings.is_empty()) {
-            let interface = interface.to_owned();
-            return Err(Error::NoDirection { interface, direction }).into_diagnostic();
-        }
-        let directions = settings.iter().map(|(direction, _)| *direction);
-        let Some(mut client) = client else {
-            let directions: Vec<Direction> = directions.collect();
+        if !present.is_empty() {
+            let told = |shaped: &Shaped| Ok((shaped.direction, shaped.words()?));
+            let settings: Result<Vec<_>, Error> = present.iter().map(told).collect();
+            let settings = wanted(args, settings.into_diagnostic()?)?;
+            let directions: Vec<Direction> = settings.iter().map(|(way, _)| *way).collect();
             let arrivals = Arrivals::open(interface, &directions).into_diagnostic()?;
             return Ok((Source::Kernel(arrivals), settings));
-        };
-        for direction in directions {
-            client.record(direction).into_diagnostic()?;
+        }
+        let mut client = Client::connect(&args.control.directory, interface).into_diagnostic()?;
+        let shown = client.show().into_diagnostic()?.into_iter();
+        let settings = wanted(args, shown.map(|entry| (entry.direction, entry.config)).collect())?;
+        for (direction, _) in &settings {
+            client.record(*direction).into_diagnostic()?;
         }
         Ok((Source::Daemon(client), settings))
     }
@@ -158,6 +146,21 @@ impl Source {
             Source::Daemon(client) => client.record(direction),
             Source::Kernel(arrivals) => arrivals.record(direction),
         }
+    }
+}
+
+/// Those of `settings` whose direction is asked for.
+fn wanted(
+    args: &Args,
+    mut settings: Vec<(Direction, String)>,
+) -> miette::Result<Vec<(Direction, String)>> {
+    settings.retain(|(direction, _)| args.direction.is_none_or(|way| *direction == way));
+    match args.direction {
+        Some(direction) if settings.is_empty() => {
+            let interface = args.interface.clone();
+            Err(Error::NoDirection { interface, direction }).into_diagnostic()
+        }
+        _ => Ok(settings),
     }
 }
 

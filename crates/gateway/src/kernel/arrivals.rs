@@ -14,7 +14,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use simnel_core::flow::FlowHasher;
 use simnel_core::wire::Classifier;
@@ -259,17 +259,12 @@ struct Clock {
 
 impl Clock {
     fn new() -> Clock {
-        Clock { ahead: Clock::distance() }
-    }
-
-    fn distance() -> u64 {
-        let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        (calendar.as_nanos() as u64).saturating_sub(sys::now().0)
+        Clock { ahead: sys::calendar_ahead() }
     }
 
     /// Follows steps of the calendar's clock.
     fn follow(&mut self) {
-        let ahead = Clock::distance();
+        let ahead = sys::calendar_ahead();
         if ahead.abs_diff(self.ahead) > STEP {
             self.ahead = ahead;
         }

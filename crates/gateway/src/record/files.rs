@@ -7,7 +7,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::anonymous::Key;
 use super::{ETHERNET, HEAD};
@@ -64,12 +63,7 @@ impl Files {
                 }
             }
         }
-        let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Files {
-            open,
-            key: anonymous.then(Key::new),
-            ahead: (calendar.as_nanos() as u64).saturating_sub(sys::now().0),
-        })
+        Ok(Files { open, key: anonymous.then(Key::new), ahead: sys::calendar_ahead() })
     }
 
     /// Appends what was recorded of `direction`; false once its file is full.

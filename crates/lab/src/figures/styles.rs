@@ -94,8 +94,9 @@ pub fn styles(names: &[&str]) -> Vec<Style> {
     let given = styles.into_iter().enumerate().map(|(n, style)| {
         style.unwrap_or_else(|| {
             let style = next(&taken, owned[n].map(|own| own.style.colour));
-            taken.push(style.unwrap_or(Style::nth(n)));
-            style.unwrap_or(Style::nth(n))
+            let style = style.unwrap_or(Style::nth(n));
+            taken.push(style);
+            style
         })
     });
     given.collect()
@@ -165,6 +166,7 @@ mod tests {
         assert_eq!([dashes.len(), markers.len()], [EACH; 2]);
         assert!(markers.iter().all(|marker| marker.starts_with('m') && marker.ends_with('z')));
     }
+
     #[test]
     fn no_two_names_look_alike() {
         let mut names: Vec<String> =
