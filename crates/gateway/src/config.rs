@@ -175,7 +175,13 @@ fn fault(text: &str, error: &toml::de::Error) -> String {
     let start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
     if line.len() <= LONGEST && !line.contains('\0') {
-        return error.to_string();
+        let fix = match error.message() {
+            "invalid type: map, expected a sequence" => {
+                format!("say `[[{}]]`", line.trim().trim_matches(['[', ']']))
+            }
+            _ => String::new(),
+        };
+        return format!("{error}{fix}");
     }
     let number = line_of(text, place);
     format!("line {number}: {} (a line of {} bytes)", error.message(), line.len())
@@ -502,6 +508,8 @@ mod tests {
     fn a_fault_is_shown_with_its_line_unless_that_is_none() {
         let said = parse("control_dir = \"/run\"\n[[interface]\n").unwrap_err();
         assert!(said.contains("2 | [[interface]"), "{said}");
+        let said = parse("[interface]\nname = \"eth0\"\n").unwrap_err();
+        assert!(said.ends_with("say `[[interface]]`"), "{said}");
         let zeros = "\0".repeat(1 << 20);
         let long = format!("[[interface]]\n\nname = {}", "x".repeat(1 << 20));
         for (text, line) in [(zeros.as_str(), "line 1: "), (long.as_str(), "line 3: ")] {

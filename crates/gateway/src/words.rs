@@ -69,8 +69,8 @@ fn unusable(direction: Direction, word: &str, expected: &str) -> String {
 }
 
 /// The discipline that runs as `present`, at another rate if there is one, and with the words of
-/// `said`. Settings that these do not name stay; another discipline's name begins from its
-/// defaults. Words without a name are those of the discipline below the shaper.
+/// `said`. Settings that these do not name, the rate included, stay; another discipline's name
+/// begins from its defaults. Words without a name are those of the discipline below the shaper.
 ///
 /// # Errors
 /// As [`settings_of`].
@@ -94,7 +94,8 @@ pub fn changed<'a>(
         if name.is_none_or(|name| name == managed.name()) {
             return understood(direction, present, rest, said.before + usize::from(name.is_some()));
         }
-        let rate = config.rate().map(|rate| format!("{}bit", rate.bits()));
+        let rate = config.rate().filter(|_| !says_rate(said.words));
+        let rate = rate.map(|rate| format!("{}bit", rate.bits()));
         return settings_of(direction, rate.as_deref(), said);
     };
     check_rate(direction, rate)?;
@@ -197,16 +198,27 @@ fn rate_word(name: &str) -> Option<&'static str> {
     qdisc::discipline(name)?.rate
 }
 
+/// The rate that the `words` of the discipline `name` say themselves, with its keyword.
+fn own_rate<'a>(name: &str, words: &'a str) -> Option<(&'static str, &'a str)> {
+    let keyword = rate_word(name)?;
+    let mut all = words.split_whitespace();
+    all.find(|word| *word == keyword).map(|_| (keyword, all.next().unwrap_or("RATE")))
+}
+
+/// True if `words` begin with the name of a discipline, and say the rate to which it shapes.
+pub fn says_rate(words: &str) -> bool {
+    let (name, rest) = name_and_rest(words);
+    name.is_some_and(|name| own_rate(name, rest).is_some())
+}
+
 /// An error if the `words` of the discipline `name` say a rate beside `rate`.
 fn one_rate(direction: Direction, name: &str, rate: &str, words: &str) -> Result<(), String> {
-    let Some(keyword) = rate_word(name) else { return Ok(()) };
-    let mut all = words.split_whitespace();
-    let Some(own) = all.find(|word| *word == keyword).map(|_| all.next().unwrap_or("RATE")) else {
-        return Ok(());
-    };
-    Err(format!(
-        "{direction}: two rates, `{direction} {rate}` and `{keyword} {own}`: leave one of them out"
-    ))
+    own_rate(name, words).map_or(Ok(()), |(keyword, own)| {
+        Err(format!(
+            "{direction}: two rates, `{direction} {rate}` and `{keyword} {own}`: leave one of them \
+             out"
+        ))
+    })
 }
 
 /// The words that put `rate` and `words` together: ours, and of `words` what stands after them.
@@ -256,7 +268,7 @@ pub(crate) fn burst(rate: Rate) -> u32 {
 }
 
 /// The discipline that a shaper of one rate is there for.
-fn below(config: &Config) -> Option<&Config> {
+pub(crate) fn below(config: &Config) -> Option<&Config> {
     let [(_, child)] = config.children()[..] else { return None };
     config.with_rate(config.rate()?, burst).map(|_| child)
 }
@@ -426,6 +438,9 @@ mod tests {
             ("cake bandwidth 9mbit nat", "", "bandwidth 8mbit", "cake bandwidth 8mbit nat"),
             (below_htb, "", "target 9ms", &below_htb.replace("500", "500 target 9ms")),
             ("cake bandwidth 10mbit", "", "codel", "htb rate 10mbit burst 6600 cburst 6600 codel"),
+            ("cake bandwidth 9mbit", "", "htb rate 1mbit sfq", "htb rate 1mbit sfq"),
+            (below_htb, "", "htb rate 1mbit sfq", "htb rate 1mbit sfq"),
+            (below_htb, "", "cake bandwidth 3mbit flows", "cake bandwidth 3mbit flows"),
             ("cake bandwidth 9mbit", "50bit", "", "cake bandwidth 50bit"),
             ("sfq limit 50", "10mbit", "", "htb rate 10mbit burst 6600 cburst 6600 sfq limit 50"),
         ] {

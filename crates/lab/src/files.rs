@@ -9,6 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+use rustix::fs::{flock, FlockOperation};
+use rustix::io::Errno;
 
 /// Most bytes, unpacked, of a file that is read whole. The largest of ours has 10 MB; of JSON, up
 /// to sixteen times its text is held in memory while it is read: 1 GB.
@@ -32,6 +34,12 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(ErrorKind::InvalidData, "this is no text (UTF-8)");
     String::from_utf8(read(path, most)?).map_err(not_text)
+}
+
+/// An exclusive flock(2) on `file`, without waiting: false if another process has it. Where there
+/// are no locks, nobody has one.
+pub fn try_lock(file: &File) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
 }
 
 /// Contents of `reader`, unpacked if compressed with gzip; `most` bytes at most.

@@ -75,8 +75,9 @@ pub enum Error {
     },
     /// Flows that the peer did not carry to their end: their rates would be too low.
     #[error(
-        "{0} ended the load before its time: what a session may last and carry there is bounded \
-         (120 s and 16 GiB, enough for 1 Gbit/s); `--seconds` or `--load` ask for less"
+        "{0} ended the load before its time: it was ended itself, or what a session may last and \
+         carry there is bounded (120 s and 16 GiB, enough for 1 Gbit/s, unless said otherwise); \
+         `--seconds` or `--load` ask for less"
     )]
     Ended(SocketAddr),
     /// No echo on the idle line.

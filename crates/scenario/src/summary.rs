@@ -591,10 +591,14 @@ fn dash(flows: &[&simnel_sim::FlowResult]) -> Application {
     }
     let (n, players) = ((chunks.len() as f64).max(1.0), flows.len() as f64);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    // From a plain zero, since an empty sum is -0.0.
+    let mean_mbps = |bits: &mut dyn Iterator<Item = u64>| {
+        bits.fold(0.0, |sum, bits| sum + bits as f64) / n / 1e6
+    };
     Application::Dash {
         rates_mbps,
-        chosen_mbps: chunks.iter().map(|chunk| chunk.rate as f64).sum::<f64>() / n / 1e6,
-        achieved_mbps: chunks.iter().map(|chunk| chunk.throughput as f64).sum::<f64>() / n / 1e6,
+        chosen_mbps: mean_mbps(&mut chunks.iter().map(|chunk| chunk.rate)),
+        achieved_mbps: mean_mbps(&mut chunks.iter().map(|chunk| chunk.throughput)),
         stalls: stalls / players,
         stalled_s: stalled / players,
         startup_s: (!startups.is_empty()).then(|| mean(&startups)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{header, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{header, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
@@ -155,6 +155,10 @@ async fn enter(State(rules): State<Arc<Rules>>, request: Request, next: Next) ->
         Err(Refused::Host) => refuse(
             StatusCode::FORBIDDEN,
             "this name is not known here: use an address, `localhost` or the machine's own name",
+        ),
+        Err(Refused::Token) if request.method() == Method::POST => refuse(
+            StatusCode::UNAUTHORIZED,
+            "changes need the token in the header: `Authorization: Bearer TOKEN`",
         ),
         Err(Refused::Token) => refuse(
             StatusCode::UNAUTHORIZED,

@@ -204,7 +204,7 @@ fn a_change_is_looked_at_tried_kept_and_undone() {
         2,
         "{}",
     );
-    assert!(is(&queried, 401), "{queried}");
+    assert!(is(&queried, 401) && queried.contains("in the header"), "{queried}");
     assert_eq!(so_far().len(), done, "nothing of that has reached the daemon");
 }
 

@@ -9,7 +9,7 @@ use simnel_core::qdisc::{self, Config};
 use simnel_core::Span;
 use simnel_gateway::control::{Client, Request};
 use simnel_gateway::kernel::{self, Shaped};
-use simnel_gateway::words::{changed, misgiving, names_discipline, settings_of, Said};
+use simnel_gateway::words::{changed, misgiving, names_discipline, says_rate, settings_of, Said};
 use simnel_gateway::{Direction, Error};
 
 use super::{duration, interface_name, misuse, misuse_with_help, trial_time, Control};
@@ -73,18 +73,23 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     // What is wrong whatever runs is said first, and what is a word of no discipline is wrong.
     if rate.is_some() || !begins_with_keyword(&words) {
         let early = if begins_with_keyword(&words) { Said::default() } else { said };
-        settings_of(direction, rate.or(Some(UNLIMITED)), early).map_err(misuse)?;
+        let early_rate = rate.or((!says_rate(&words)).then_some(SOME_RATE));
+        settings_of(direction, early_rate, early).map_err(misuse)?;
     }
     let mut running = Running::find(args)?;
-    if let Some(rate) = rate.filter(|_| running.follows_line(direction)) {
-        let what = format!("the {direction} follows its line by autorate: `{rate}` cannot be set");
-        return Err(misuse_with_help(what, RANGE));
-    }
-    let config = match running.words(direction)? {
-        Some(present) => changed(direction, &present, rate, said),
+    let present = running.words(direction)?;
+    let config = match present {
+        Some(ref present) => changed(direction, present, rate, said),
         None => settings_of(direction, rate, said),
     };
     let config = config.map_err(misuse)?;
+    let stays = |present: &String| {
+        qdisc::parse(present).is_ok_and(|present| present.rate() == config.rate())
+    };
+    if running.follows_line(direction) && !present.as_ref().is_some_and(stays) {
+        let what = format!("the {direction} follows its line by autorate: its rate cannot be set");
+        return Err(misuse_with_help(what, RANGE));
+    }
     running.change(args, direction, &config)?;
     if let Some(span) = args.trial {
         let (interface, left) = (&args.interface, duration(span));
@@ -161,6 +166,8 @@ const RANGE: &str = "change the range in the file, or end it with `simnel down` 
 
 /// The word for no limit.
 const UNLIMITED: &str = "unlimited";
+/// Stands for the rate that stays, where words are looked at before it is known.
+const SOME_RATE: &str = "64kbit";
 
 /// True if `words` begin with a keyword of some discipline.
 fn begins_with_keyword(words: &str) -> bool {

@@ -100,7 +100,9 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
                 b_to_a: request.backward,
             };
             let stop = stop_on_signals().into_diagnostic()?;
-            Link::new(settings).into_diagnostic()?.run(&stop).into_diagnostic()?;
+            let link = Link::new(settings).into_diagnostic()?;
+            crate::say!("simnel: {} and {other} are joined by the line", args.interface);
+            link.run(&stop).into_diagnostic()?;
         }
         None => on_one(args, request)?,
     }

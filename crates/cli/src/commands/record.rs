@@ -209,7 +209,11 @@ impl Recording<'_> {
                                 self.missed += self.asked.elapsed();
                                 return Ok(ExitCode::SUCCESS);
                             }
-                            // The supervisor has given up.
+                            // Given back, or given up by its supervisor, which says why.
+                            Err(Error::NotUp { .. }) => {
+                                crate::say!("simnel: nothing manages {interface} any more");
+                                return Ok(ExitCode::SUCCESS);
+                            }
                             Err(_) => return Err(error).into_diagnostic(),
                         }
                         is_another = true;
@@ -252,7 +256,7 @@ impl Recording<'_> {
             let rate = qdisc::parse(config).ok().and_then(|config| config.rate());
             let mut option = String::new();
             if let Some(rate) = rate {
-                option.push_str("--rate ");
+                option.push_str(" --rate ");
                 let _ = units::write_rate(rate, Digits::Exact, &mut option);
             }
             let gap = match missed.is_zero() {
@@ -262,7 +266,7 @@ impl Recording<'_> {
             writeln!(
                 out,
                 "{direction}: {packets} packets recorded, {lost} lost{gap}\n  \
-                 simnel replay {path} {option} --qdisc fq_codel --summary"
+                 simnel replay {path}{option} --qdisc fq_codel --summary"
             )
             .map_err(output_failed)?;
         }

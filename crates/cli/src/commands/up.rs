@@ -399,15 +399,26 @@ fn follows(autorate: &Autorate, request: &Request) -> String {
 fn account(name: &str, config: impl Fn(Direction) -> Option<Config>) -> String {
     let mut lines = String::new();
     for direction in [Direction::Download, Direction::Upload] {
-        let mut words = String::from("passes as it is");
-        if let Some(config) = config(direction) {
-            words = format!("{} ", config.name());
-            // Writing to memory does not fail.
-            let _ = config.write_words(Digits::AsTc, &mut words);
-        }
+        let words = config(direction).map_or("passes as it is".into(), |config| told(&config));
         lines += &format!("  {:<9} {}\n", direction.name(), words.trim_end());
     }
     lines + &format!("  `simnel show -s {name}` shows how it goes, `simnel down {name}` ends it")
+}
+
+/// Settings as `tc` shows them; a shaper in front of another discipline by its rate and that one.
+fn told(config: &Config) -> String {
+    let mut words = format!("{} ", config.name());
+    // Writing to memory does not fail.
+    let _ = match (&config.children()[..], config.rate()) {
+        ([(_, child)], Some(rate)) => {
+            words += "rate ";
+            let _ = units::write_rate(rate, Digits::AsTc, &mut words);
+            words += &format!(" {} ", child.name());
+            child.write_words(Digits::AsTc, &mut words)
+        }
+        _ => config.write_words(Digits::AsTc, &mut words),
+    };
+    words
 }
 
 #[cfg(test)]
@@ -427,6 +438,9 @@ mod tests {
             told.starts_with("  download  passes as it is\n  upload    cake bandwidth 28284Kbit ")
         );
         assert!(!told.contains(" \n"), "{told:?}");
+        let below = qdisc::parse("htb rate 2mbit burst 15k fq_codel limit 9").unwrap();
+        let told = account("wan", |_| Some(below.clone()));
+        assert!(told.contains("upload    htb rate 2Mbit fq_codel limit 9p flows 1024 "), "{told}");
     }
 
     #[test]

@@ -17,6 +17,12 @@ fn every_published_experiment_is_there_with_claims() {
         .flat_map(|(letter, count)| (1..=*count).map(move |n| format!("{letter}{n}")))
         .collect();
     assert_eq!(known, expected.iter().map(String::as_str).collect());
+    let output = simnel(&["paper", "--json"]);
+    let lines = String::from_utf8(output.stdout).expect("UTF-8");
+    let listed: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect();
+    assert!(listed.iter().all(|one| known.contains(one["id"].as_str().expect("an id"))), "{lines}");
+    assert_eq!(listed.len(), known.len());
     for id in known {
         assert!(!paper::claims(id).is_empty(), "{id} claims nothing");
     }

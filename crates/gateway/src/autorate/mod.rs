@@ -242,7 +242,7 @@ pub fn range(
     if !autorate {
         return Err(format!(
             "{direction}: `{said}` is a range, which only autorate can use: add `autorate`, or say \
-             one rate"
+             one rate (in a file: `autorate = true`)"
         ));
     }
     let rate = |word: &str| {

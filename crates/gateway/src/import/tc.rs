@@ -86,6 +86,9 @@ pub fn import(text: &str, device: Option<&str>) -> Imported {
         let what = "no interface whose ingress leads to it";
         imported.note(format!("`{}`: there is {what}", line.device));
     }
+    if imported.interfaces.is_empty() && imported.notes.is_empty() {
+        imported.note("no discipline in it limits a rate");
+    }
     imported
 }
 
@@ -283,6 +286,14 @@ triple-isolate nonat wash ingress no-ack-filter split-gso rtt 100ms noatm overhe
         assert!(down.starts_with("cake besteffort") && down.contains("wash ingress"), "{down}");
         assert!(up.contains("overhead 34 mpu 64"), "{up}");
         assert!(imported.notes.is_empty(), "{:?}", imported.notes);
+    }
+
+    #[test]
+    fn what_the_kernel_puts_there_by_itself_is_no_shaper() {
+        let text = "qdisc noqueue 0: dev lo root refcnt 2\nqdisc mq 0: dev eth0 root\n\
+                    qdisc fq_codel 0: dev eth0 parent :1 limit 10240p flows 1024\n";
+        let imported = import(text, None);
+        assert_eq!(imported.notes, ["no discipline in it limits a rate"]);
     }
 
     /// Printed by iproute2 6.1: `tc qdisc show dev eth0`, and `tc class show dev eth0`.

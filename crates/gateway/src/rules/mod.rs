@@ -28,6 +28,7 @@ use simnel_core::qdisc::cake::DiffservMode;
 use simnel_core::qdisc::{Config, Device};
 
 use crate::direction::Direction;
+use crate::words::below;
 
 pub use crate::mac::Mac;
 pub use cgroup::Cgroup;
@@ -293,7 +294,7 @@ fn tier_of(config: &Config, tier: Tier) -> Result<u8, String> {
     let Some((&mode, others)) = modes.split_first() else {
         return Err(format!(
             "`tier = {tier}` needs cake, but the discipline is {}: say `qdisc = \"cake …\"`",
-            config.name()
+            below(config).unwrap_or(config).name()
         ));
     };
     if others.iter().any(|other| *other != mode) {
@@ -473,6 +474,7 @@ mod tests {
             (Tier::Voice, "cake precedence", Err("by number only")),
             (Tier::Number(5), "cake diffserv4", Err("(1 to 4)")),
             (Tier::Voice, "fq_codel", Err("needs cake, but the discipline is fq_codel")),
+            (Tier::Voice, "htb rate 9mbit sfq", Err("needs cake, but the discipline is sfq")),
         ] {
             match (planned(Action::Tier(tier), words), expected) {
                 (Ok(Write::Tier(number)), Ok(expected)) => assert_eq!(number, expected, "{words}"),

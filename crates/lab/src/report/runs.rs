@@ -143,6 +143,9 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
         }
         Application::Dash { .. } => {
             let chosen = figure!(Dash { chosen_mbps });
+            if chosen == 0.0 {
+                return "no chunk arrived".into();
+            }
             let stalls = figure!(Dash { stalls });
             let stalled = figure!(Dash { stalled_s });
             format!("{chosen:.2} Mbit/s chosen, {} stalls ({stalled:.1} s)", count(stalls))

@@ -259,7 +259,10 @@ impl Seat {
     fn open(&self, token: Option<&str>) -> Result<(Session, Arc<Live>), &'static str> {
         if let Some(wanted) = &self.shared.token {
             if !same(wanted.as_bytes(), token.unwrap_or_default().as_bytes()) {
-                return Err("this server wants a token: --token");
+                return Err(match token {
+                    None => "this server wants a token: --token-file",
+                    Some(_) => "this server wants another token than that of --token-file",
+                });
             }
         }
         let mut name = Session::default();

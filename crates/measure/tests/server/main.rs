@@ -156,10 +156,14 @@ fn a_token_is_asked_for_and_its_lack_is_told() {
         ways: vec![Way::Both],
         ..Options::new(Peer::simnel_with(address, token.map(String::from)))
     };
-    for wrong in [None, Some("secre"), Some("secret2")] {
+    for (wrong, expected) in [
+        (None, "wants a token: --token-file"),
+        (Some("secre"), "wants another token"),
+        (Some("secret2"), "wants another token"),
+    ] {
         let error = measure(&options(wrong), &mut |_| {}).unwrap_err();
         assert!(matches!(&error, Error::Refused { .. }), "{error}");
-        assert!(error.to_string().contains("wants a token"), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
     let report = measure(&options(Some("secret")), &mut |_| {}).unwrap();
     let both = &report.phases[0];

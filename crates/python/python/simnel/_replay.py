@@ -25,9 +25,11 @@ class Replay:
 
     def __repr__(self) -> str:
         own = self.summary
+        times = own["sojourn_ns"]
+        p99 = f"p99 {times['p99'] / 1e6:.3f} ms" if times else "none sent"
         return (
             f"<simnel.Replay: `{own['qdisc']}`, {own['packets']} packets, {own['dropped']} dropped, "
-            f"p99 {own['sojourn_ns']['p99'] / 1e6:.3f} ms>"
+            f"{p99}>"
         )
 
 

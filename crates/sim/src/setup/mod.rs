@@ -5,6 +5,7 @@
 //! back. A [`Setup`] and a seed determine a run completely.
 
 use core::fmt;
+use core::net::Ipv4Addr;
 
 use simnel_core::framing::Framing;
 use simnel_core::qdisc::{self, Device};
@@ -344,7 +345,10 @@ impl Setup {
         }
         for host in &self.hosts {
             if host.egress.delay.max(host.ingress.delay) > MAX_DELAY {
-                return invalid(format!("the delay of {:?}", host.address), "at most 60 s");
+                return invalid(
+                    format!("the delay of {}", Ipv4Addr::from(host.address)),
+                    "at most 60 s",
+                );
             }
         }
         for line in &self.lines {

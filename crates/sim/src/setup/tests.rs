@@ -70,7 +70,7 @@ fn times_and_numbers_have_bounds() {
 fn lines_and_hosts_have_bounds() {
     check(&[
         (|s| s.hosts[0].egress.delay = MAX_DELAY, None),
-        (|s| s.hosts[1].ingress.delay = MAX_DELAY + Span(1), Some("the delay of [10, 0, 2, 1]")),
+        (|s| s.hosts[1].ingress.delay = MAX_DELAY + Span(1), Some("the delay of 10.0.2.1")),
         (|s| s.hosts[1].egress.delay = MAX_DELAY + Span(1), Some("the delay of")),
         (|s| s.lines[1].jitter = MAX_DELAY, None),
         (|s| s.lines[1].jitter = MAX_DELAY + Span(1), Some("the jitter")),

@@ -21,6 +21,11 @@ pub fn table(interface: &str, proposal: &Proposal) -> String {
     )
 }
 
+/// A table that stands in for the interface's before it was measured: no cap is above its rates.
+pub fn placeholder(interface: &str) -> String {
+    format!("{TABLE}\nname = \"{interface}\"\ndownload = \"1tbit\"\nupload = \"1tbit\"\n")
+}
+
 /// `old` with `table` in the place of the interface's earlier one, or after all others.
 ///
 /// # Errors
@@ -98,7 +103,8 @@ mod tests {
         let third = with_table(TWO, "c", &new("c")).unwrap();
         assert_eq!(config::parse(&third).unwrap().len(), 3);
         assert_eq!(with_table("", "a", &new("a")).unwrap(), new("a"));
-        let error = with_table("nonsense = 1\n", "a", &new("a")).unwrap_err();
+        assert!(with_table(TWO, "a", &placeholder("a")).is_ok());
+        let error = with_table("nonsense = 1\n", "a", &placeholder("a")).unwrap_err();
         assert!(error.contains("`nonsense`"), "{error}");
     }
 

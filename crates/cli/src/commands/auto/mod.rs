@@ -89,7 +89,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let setup = Setup::new(&args.plan, args.interface.as_deref(), &args.control.directory, asks)?;
     let Some(done) = setup.find(out)? else { return Ok(ExitCode::SUCCESS) };
     let undo = setup.write(&done.proposal)?;
-    done.trial.end(&setup);
+    drop(done.trial);
     let (begin, end) = beginning_and_end(&setup.plan.config);
     crate::say!("\nTo begin: {begin}\nTo undo:  {end}, then {undo}");
     Ok(ExitCode::SUCCESS)
@@ -113,7 +113,7 @@ pub fn up(plan: &Plan, control: &Path, out: &mut dyn Write) -> miette::Result<Ex
     let Some(done) = setup.find(out)? else { return Ok(ExitCode::SUCCESS) };
     let undo = setup.write(&done.proposal)?;
     crate::say!("To undo: end this, then {undo}");
-    done.trial.end(&setup);
+    drop(done.trial);
     let error = setup.command(&done.proposal)?.exec();
     Err(miette!("cannot start `simnel up`: {error}"))
 }
@@ -165,7 +165,10 @@ impl<'a> Setup<'a> {
         let load = Duration::from_secs(plan.seconds);
         let peer = Peer::simnel_with(address, token);
         let options = Options::new(peer).lasting(load);
-        Ok(Setup { plan, interface, options, control, asks })
+        let setup = Setup { plan, interface, options, control, asks };
+        // What no table can be put into is said before minutes of measuring.
+        setup.with_table(&file::placeholder(&setup.interface))?;
+        Ok(setup)
     }
 
     /// Measures, proposes and tries out; None if nothing is to be changed.
@@ -194,7 +197,7 @@ impl<'a> Setup<'a> {
         for _ in 1..ATTEMPTS {
             let Some(slower) = proposal.slower(&after) else { break };
             crate::say!("   {}", slower.reasons.join("\n   "));
-            trial.end(self);
+            drop(trial);
             proposal = slower;
             trial = Trial::begin(self, &proposal)?;
             after = trial.measure(&self.options)?;
@@ -204,11 +207,9 @@ impl<'a> Setup<'a> {
         compare(&before, &after, out)?;
         if !helps(&before, &after) {
             crate::say!("It did not help: what limits this line is elsewhere. Nothing is changed.");
-            trial.end(self);
             return Ok(None);
         }
         if !self.ask(&format!("Write {}?", self.plan.config.display()))? {
-            trial.end(self);
             return Ok(None);
         }
         Ok(Some(Done { proposal, trial }))
@@ -231,22 +232,27 @@ impl<'a> Setup<'a> {
 
     /// The configuration file as it is to be.
     fn file(&self, proposal: &Proposal) -> miette::Result<String> {
+        self.with_table(&file::table(&self.interface, proposal))
+    }
+
+    fn with_table(&self, table: &str) -> miette::Result<String> {
         let path = &self.plan.config;
         let old = match config::text(path) {
             Ok(old) => old,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(miette!("cannot read {}: {error}", path.display())),
         };
-        let table = file::table(&self.interface, proposal);
-        file::with_table(&old, &self.interface, &table)
+        file::with_table(&old, &self.interface, table)
             .map_err(|error| miette!("{} has a mistake: {error}", path.display()))
     }
 
     /// Writes the configuration file; says how that is undone.
     fn write(&self, proposal: &Proposal) -> miette::Result<String> {
         let path = &self.plan.config;
-        let kept = file::write(path, &self.file(proposal)?)
-            .map_err(|error| miette!("cannot write {}: {error}", path.display()))?;
+        let kept = file::write(path, &self.file(proposal)?).map_err(|error| {
+            let help = format!("the same by hand: simnel {}", self.words(proposal).join(" "));
+            miette!(help = help, "cannot write {}: {error}", path.display())
+        })?;
         crate::say!("\n5. {} is written.", path.display());
         Ok(match kept {
             Some(kept) => format!("`mv {} {}`", kept.display(), path.display()),
@@ -298,8 +304,12 @@ fn way_out() -> miette::Result<String> {
     }
 }
 
-/// A `simnel up` on trial.
-struct Trial(Child);
+/// A `simnel up` on trial: whatever comes, the interface is given back at the end.
+struct Trial {
+    process: Child,
+    control: PathBuf,
+    interface: String,
+}
 
 impl Trial {
     fn begin(setup: &Setup, proposal: &Proposal) -> miette::Result<Trial> {
@@ -324,25 +334,28 @@ impl Trial {
         if let Some(mut errors) = child.stderr.take() {
             thread::spawn(move || io::copy(&mut errors, &mut io::sink()));
         }
-        Ok(Trial(child))
+        let (control, interface) = (setup.control.to_owned(), setup.interface.clone());
+        Ok(Trial { process: child, control, interface })
     }
 
     /// Measures with it; an error if it has ended meanwhile.
     fn measure(&mut self, options: &Options) -> miette::Result<Report> {
         let report = with_progress(options)?;
-        match self.0.try_wait().into_diagnostic()? {
+        match self.process.try_wait().into_diagnostic()? {
             None => Ok(report),
             Some(_) => {
                 Err(miette!("the trial was ended while it was measured; nothing is changed"))
             }
         }
     }
+}
 
-    /// Gives the interface back. What does not work ends by its own time.
-    fn end(mut self, setup: &Setup) {
-        let down = Client::connect(setup.control, &setup.interface);
+impl Drop for Trial {
+    /// Gives the interface back now; else the trial ends by its own time.
+    fn drop(&mut self) {
+        let down = Client::connect(&self.control, &self.interface);
         if down.and_then(|mut client| client.down()).is_ok() {
-            let _ = self.0.wait();
+            let _ = self.process.wait();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `simnel sweep`: a scenario over many settings, resumable and divisible.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -118,6 +119,12 @@ fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()> {
     let results = sweep::results(journal).map_err(report)?;
     let names = names(&args.show, &results);
+    if names.is_empty() && !args.show.is_empty() && !results.is_empty() {
+        let help = "a part of a name such as groups.ping.application.added_ms.p99; \
+                    the CSV beside the page has them all as headings";
+        let parts = args.show.join("`, `");
+        return Err(misuse_with_help(format!("no measure's name contains `{parts}`"), help));
+    }
     let (done, all) = sweep::progress(journal).map_err(report)?;
     let usual = !args.json && args.shard.is_none() && !results.is_empty();
     let page = place::page(args.report.as_deref(), journal.with_extension("html"), usual);
@@ -182,9 +189,10 @@ pub fn names<'a>(show: &[String], results: &'a [PointResult]) -> Vec<&'a String>
         let value = |point: &PointResult| point.values.get(*name).map_or(0.0, |one| one.mean);
         !show.is_empty() || results.iter().any(|point| value(point) != 0.0)
     };
-    let all = results.first().into_iter().flat_map(|point| point.values.keys());
+    // A setting may lack what others measured, such as delays where nothing arrived.
+    let all: BTreeSet<&String> = results.iter().flat_map(|point| point.values.keys()).collect();
     let mut names: Vec<&String> =
-        all.filter(|name| rank(name).is_some()).filter(something).collect();
+        all.into_iter().filter(|name| rank(name).is_some()).filter(something).collect();
     names.sort_by_key(rank);
     names
 }

@@ -18,7 +18,7 @@ use simnel_core::wire::{flow_keys, Classifier, FlowKeys, LinkLayer};
 use simnel_core::{Packet, Time};
 
 use super::error::{Place, TraceError};
-use super::link_type::LinkType;
+use super::link_type::{LinkType, ETHERNET};
 use super::source::Source;
 use super::window::Window;
 
@@ -154,16 +154,18 @@ impl Reader {
         Ok(self.clock)
     }
 
-    /// True if the present packet is IP, and what is captured of it does not tell its flow.
+    /// True if the present packet is IP, or may be, and what is captured of it does not tell its
+    /// flow.
     fn lacks_ports(&self) -> bool {
         const IP: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xdd]];
         const WITH_PORTS: [u8; 4] = [6, 17, 33, 132];
         let keys = flow_keys(self.link, self.bytes());
         match keys.protocol {
             Some(protocol) => WITH_PORTS.contains(&protocol) && keys.ports == [0; 4],
-            None => {
-                self.link != LinkLayer::Ethernet || IP.contains(&[keys.ports[0], keys.ports[1]])
+            None if self.link == LinkLayer::Ethernet && self.bytes().len() >= ETHERNET => {
+                IP.contains(&[keys.ports[0], keys.ports[1]])
             }
+            None => true,
         }
     }
 

@@ -6,7 +6,7 @@
 use simnel_core::wire::LinkLayer;
 
 /// Bytes of an Ethernet header.
-const ETHERNET: usize = 14;
+pub(super) const ETHERNET: usize = 14;
 /// Bytes of a cooked packet that are rewritten, where they must be: all headers.
 const REWRITTEN: usize = 256;
 

@@ -130,12 +130,12 @@ impl Tally {
             marked: self.totals.marked,
             queued: self.totals.packets - self.totals.sent - self.totals.dropped,
             duration_ns: self.first.map_or(0, |first| self.last.since(first).0),
-            sojourn_ns: Quantiles {
+            sojourn_ns: (self.totals.sent > 0).then(|| Quantiles {
                 p50: quantile(0.5),
                 p95: quantile(0.95),
                 p99: quantile(0.99),
                 max: self.longest,
-            },
+            }),
             flows,
             sources,
             destinations,
@@ -201,8 +201,8 @@ pub struct Summary {
     pub queued: u64,
     /// From the first arrival to the last event.
     pub duration_ns: u64,
-    /// Time in the discipline, of the packets sent.
-    pub sojourn_ns: Quantiles,
+    /// Time in the discipline, of the packets sent; None if none was.
+    pub sojourn_ns: Option<Quantiles>,
     /// Shares of the flows.
     pub flows: Shares,
     /// Shares of the hosts that sent.

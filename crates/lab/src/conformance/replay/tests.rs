@@ -286,14 +286,15 @@ fn a_summary_counts_every_packet_once() {
     };
     let exact = run(shares::CAPACITY);
     assert_eq!(exact.packets, exact.sent + exact.dropped + exact.ack_filtered + exact.queued);
-    assert!(exact.sent > 0 && exact.sojourn_ns.p50 <= exact.sojourn_ns.p99);
-    assert!(exact.sojourn_ns.p99 <= exact.sojourn_ns.max);
+    let times = exact.sojourn_ns.expect("packets were sent");
+    assert!(exact.sent > 0 && times.p50 <= times.p99 && times.p99 <= times.max);
     for shares in [&exact.flows, &exact.sources, &exact.destinations] {
         assert_eq!(shares.top.iter().map(|line| line.bytes).sum::<u64>(), exact.sent_bytes);
         assert_eq!(shares.top.iter().map(|line| line.sent).sum::<u64>(), exact.sent);
         assert_eq!((shares.count, shares.summed_up), (shares.top.len() as u64, 0));
     }
     assert_eq!(exact, run(shares::CAPACITY));
+    assert_eq!(Tally::new().summary("pfifo limit 0", None, 1).sojourn_ns, None);
     // In a smaller memory the same happens; less of it is told apart.
     let small = run(2);
     assert_eq!((small.sent, small.sojourn_ns), (exact.sent, exact.sojourn_ns));
@@ -447,6 +448,8 @@ fn packets_without_their_ports_are_counted() {
     };
     // Two of IPv4, one of them with a tag, and one of IPv6.
     assert_eq!((count(9999), count(96), count(36), count(20)), (0, 0, 3, 3));
+    // Not even the EtherType.
+    assert_eq!(count(12), frames().len() as u64);
 }
 
 #[test]

@@ -56,7 +56,12 @@ impl Axis {
             return Err(bad());
         }
         let values = match values.split_once("..") {
-            Some((from, rest)) => range(from.trim(), rest.trim()).ok_or_else(bad)?,
+            Some((from, rest)) => {
+                let fix = "FROM..TO:POINTS of one unit, upwards from above zero since its steps \
+                           are geometric, of 1 to 100000 points, such as rtt=10ms..500ms:6";
+                let bad = || wrong(format!("`{text}` is no axis"), fix);
+                range(from.trim(), rest.trim()).ok_or_else(bad)?
+            }
             None => values.split('|').map(|value| value.trim().to_string()).collect(),
         };
         Ok(Axis { key: key.into(), values })

@@ -130,8 +130,32 @@ impl Sweep {
         if sweep.runs() > MAX_RUNS {
             return Err(wrong(format!("{} runs", sweep.runs()), "at most ten million"));
         }
+        sweep.try_keys()?;
         sweep.try_values()?;
         Ok(sweep)
+    }
+
+    /// Refuses settings that would be counted twice: a value that an axis has before, a key that a
+    /// later axis sets again.
+    fn try_keys(&self) -> Result<(), SweepError> {
+        const MARK: &str = "of the first";
+        for (n, axis) in self.axes.iter().enumerate() {
+            let mut values = BTreeSet::new();
+            if let Some(twice) = axis.values.iter().find(|value| !values.insert(*value)) {
+                let what = format!("`{}={twice}` is said twice", axis.key);
+                return Err(wrong(what, "each value once; --repetitions is for more runs of each"));
+            }
+            for later in &self.axes[n + 1..] {
+                let mut table = self.table.clone();
+                axis::set(&mut table, &axis.key, MARK)?;
+                axis::set(&mut table, &later.key, "")?;
+                if !table.to_string().contains(MARK) {
+                    let what = format!("`{}` is set again by `{}`", axis.key, later.key);
+                    return Err(wrong(what, "one axis for each key, such as rtt=10ms|50ms"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Most values that are tried before a sweep begins.
@@ -239,6 +263,10 @@ impl Sweep {
             let problem = format!("{}: no journal can be there", journal.display());
             return Err(wrong(problem, "an ordinary file, from which the sweep can go on"));
         }
+        if !files::try_lock(&file) {
+            let problem = format!("{}: another sweep is writing it", journal.display());
+            return Err(wrong(problem, "another file with --output, or that one's end"));
+        }
         let bytes = files::whole(&file, JOURNAL).map_err(broken)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let text = std::str::from_utf8(&bytes[..whole]).map_err(|_| strange(journal, 1))?;
@@ -318,24 +346,26 @@ pub fn merge(journals: &[std::path::PathBuf], out: &Path) -> Result<usize, Sweep
     Ok(head.runs - all.len().min(head.runs))
 }
 
+/// The head of a journal, and its runs in their order, each once.
 fn read(path: &Path) -> Result<(Head, Vec<Record>), SweepError> {
     let broken = |error: std::io::Error| {
         wrong(format!("{}: {error}", path.display()), "a journal of `simnel sweep`")
     };
-    parse(&files::read_text(path, JOURNAL).map_err(broken)?, path)
+    let (head, mut records) = parse(&files::read_text(path, JOURNAL).map_err(broken)?, path)?;
+    records.sort_by_key(|record| record.run);
+    records.dedup_by_key(|record| record.run);
+    Ok((head, records))
 }
 
 /// Runs that a journal has, and those of its sweep.
 pub fn progress(journal: &Path) -> Result<(usize, usize), SweepError> {
     let (head, records) = read(journal)?;
-    let runs: BTreeSet<usize> = records.iter().map(|record| record.run).collect();
-    Ok((runs.len(), head.runs))
+    Ok((records.len(), head.runs))
 }
 
 /// Means and intervals of a journal, in the order of its settings.
 pub fn results(journal: &Path) -> Result<Vec<PointResult>, SweepError> {
-    let (_, mut records) = read(journal)?;
-    records.sort_by_key(|record| record.run);
+    let (_, records) = read(journal)?;
     type Values = BTreeMap<String, Vec<f64>>;
     let mut points: Vec<(BTreeMap<String, String>, Values)> = Vec::new();
     for record in records {
@@ -358,9 +388,7 @@ pub fn results(journal: &Path) -> Result<Vec<PointResult>, SweepError> {
 /// A journal as a table: a row a run in their order, with setting, seed and measures under the
 /// names that the Python package gives them. What a run did not measure is no number.
 pub fn table(journal: &Path) -> Result<Table, SweepError> {
-    let (_, mut records) = read(journal)?;
-    records.sort_by_key(|record| record.run);
-    records.dedup_by_key(|record| record.run);
+    let (_, records) = read(journal)?;
     let keys: BTreeSet<&String> = records.iter().flat_map(|record| record.point.keys()).collect();
     let names: BTreeSet<&String> = records.iter().flat_map(|record| record.values.keys()).collect();
     let of = |key: &str| {

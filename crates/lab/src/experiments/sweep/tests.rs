@@ -53,6 +53,37 @@ fn keys_that_are_not_there_and_values_that_make_no_sense_are_refused_at_once() {
 }
 
 #[test]
+fn what_would_be_counted_twice_is_refused() {
+    for (over, expected) in [
+        ("rtt=20ms|40ms|20ms", "`rtt=20ms` is said twice"),
+        ("rtt=20ms,rtt=40ms", "`rtt` is set again by `rtt`"),
+        ("rtt=20ms|40ms,line.rtt=50ms", "`rtt` is set again by `line.rtt`"),
+        ("line.up=5mbit,rate=9mbit", "`line.up` is set again by `rate`"),
+        ("traffic.0.count=2,traffic.bulk.count=1|2", "`traffic.0.count` is set again by"),
+    ] {
+        let made = Sweep::new("test", SCENARIO, Path::new(""), axes(over), 1);
+        let error = made.expect_err(over);
+        assert!(error.what.starts_with(expected), "{over}: {error}");
+    }
+    // One of the two directions stays.
+    sweep("rate=9mbit,line.up=5mbit", 1);
+}
+
+#[test]
+fn one_sweep_at_a_time_writes_a_journal() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal.jsonl");
+    let other = std::fs::File::create(&journal).unwrap();
+    assert!(files::try_lock(&other));
+    let (sweep, stop) = (sweep("rtt=20ms", 1), AtomicBool::new(false));
+    let error = sweep.run(&journal, (0, 1), &stop, &|| {}).expect_err("it is locked");
+    assert!(error.what.ends_with("another sweep is writing it"), "{error}");
+    drop(other);
+    go(&sweep, &journal, (0, 1));
+    assert_eq!(progress(&journal), Ok((1, 1)));
+}
+
+#[test]
 fn paths_lead_into_lists_within_tables() {
     let text = format!(
         "{SCENARIO}[[line.change]]\nat = \"1s\"\ndown = \"1mbit\"\n[[traffic]]\nname = \"x\"\n\

@@ -62,7 +62,7 @@ impl ArmArgs {
                     names.push(arm.name);
                 }
             }
-            let help = format!("one of {}", names.join(", "));
+            let help = format!("one of `{}`", names.join("`, `"));
             return Err(misuse_with_help(format!("no such contender: `{name}`"), help));
         }
         Ok(())

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use serde_json::json;
 use simnel_lab::experiments::paper::{self, Options, Watch};
 use simnel_lab::report;
 
@@ -32,7 +33,7 @@ pub struct Args {
     /// Experiments (A3), papers (A), `autorate`, or `all`.
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
-    /// One JSON object a claim and line.
+    /// One JSON object a claim and line; of the list, one an experiment.
     #[arg(long)]
     json: bool,
     /// Repetitions instead of the papers' own.
@@ -53,6 +54,7 @@ pub struct Args {
 /// Lists or runs.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if args.experiments.is_empty() {
+        let list = if args.json { list_json } else { list };
         list(out).map_err(output_failed)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -91,6 +93,20 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An experiment a line.
+fn list_json(out: &mut dyn Write) -> io::Result<()> {
+    for experiment in paper::experiments() {
+        let line = json!({
+            "id": experiment.id,
+            "paper": experiment.paper.title(),
+            "title": experiment.title,
+            "claims": paper::claims(experiment.id).len(),
+        });
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
 }
 
 fn list(out: &mut dyn Write) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use simnel_lab::conformance::replay::{Shares, Summary};
+use simnel_lab::conformance::replay::{Quantiles, Shares, Summary};
 
 /// Writes the tables.
 pub fn write(summaries: &[Summary], out: &mut dyn Write) -> io::Result<()> {
@@ -12,8 +12,11 @@ pub fn write(summaries: &[Summary], out: &mut dyn Write) -> io::Result<()> {
         "packets", "sent", "dropped", "marked", "p50 ms", "p95 ms", "p99 ms", "max ms", "Jain"
     )?;
     for summary in summaries {
-        let times = &summary.sojourn_ns;
-        let [p50, p95, p99, max] = [times.p50, times.p95, times.p99, times.max].map(millis);
+        let time = |which: fn(&Quantiles) -> u64| {
+            summary.sojourn_ns.as_ref().map_or_else(|| "-".into(), |times| millis(which(times)))
+        };
+        let [p50, p95] = [time(|times| times.p50), time(|times| times.p95)];
+        let [p99, max] = [time(|times| times.p99), time(|times| times.max)];
         let Summary { packets, sent, dropped, marked, .. } = summary;
         writeln!(
             out,
