@@ -13,8 +13,9 @@
 //!
 //! **Delay** (`paths.rs`): each reflector has a baseline of its own; its *rise* is the RTT above
 //! that. So has each passing connection, by its timestamps. The votes of all are taken together:
-//! their median is the line's delay. Where a far clock tells, the way back is told from the way
-//! there, and each direction has a delay of its own.
+//! their median is the line's delay. Who has not been heard of late does not vote beside others.
+//! Where a far clock tells, the way back is told from the way there, and each direction has a delay
+//! of its own.
 //!
 //! A queue is the same for all of them, jitter is not: where two answers in turn differ by more
 //! than 3 ms in the mean, a growth of as much says nothing, and the capacity that is known stays.
@@ -29,9 +30,10 @@
 //!   drains at `released * t / (t + d)`.
 //!
 //! A rate falls at once to the measured capacity, less what drains the queue in [`DRAIN`], and
-//! never by a fixed factor. Above the capacity last seen it rises in steps over what the line has
-//! carried, each longer than the feedback takes; the longer the same capacity is found again, the
-//! seldomer it is tried.
+//! never by a fixed factor. What had been sent until then shows a round trip later: the rate falls
+//! on while the queue proves longer, or the line slower. Above the capacity last seen it rises in
+//! steps over what the line has carried, each longer than the feedback takes; the longer the same
+//! capacity is found again, the seldomer it is tried.
 //!
 //! A queue's length is what has passed more, or less, than the capacity. So a delay that stands
 //! still while what passed did not, in both directions, is no queue, and neither is one that a
@@ -141,6 +143,8 @@ pub struct Controller {
     unexplained: Option<Time>,
     /// The direction that tries more than the capacity last seen, and since when.
     search: Option<(usize, Time)>,
+    /// When a far clock last told the directions' delays apart.
+    told: Option<Time>,
     delay: Option<Span>,
     shifts: u32,
 }
@@ -155,6 +159,7 @@ impl Controller {
             }),
             unexplained: None,
             search: None,
+            told: None,
             delay: None,
             shifts: 0,
         }
@@ -244,7 +249,11 @@ impl Controller {
             None => Some(now),
             since => since,
         };
-        let unsure = accused == [true; 2] && coming.is_none();
+        if coming.is_some() {
+            self.told = Some(now);
+        }
+        let told = self.told.is_some_and(|at| now.since(at) < STALE);
+        let unsure = accused == [true; 2] && !told;
         let searching = self.search.map(|(which, _)| which);
         let mut shifted = self.unexplained.is_some_and(|since| now.since(since) >= UNLOADED_SHIFT);
         for (which, (law, accused)) in self.laws.iter_mut().zip(accused).enumerate() {

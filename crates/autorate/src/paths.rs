@@ -2,7 +2,8 @@
 //!
 //! A path's baseline is the lowest RTT that it has shown, raised by 1/512 of the difference with
 //! each answer, so that a wrong one does not stay for ever, and set anew by [`Paths::shift`]. A
-//! path's vote is the lowest rise of its two latest answers: one late answer is no queue.
+//! path's vote is the lowest rise of its two latest answers: one late answer is no queue. It counts
+//! for [`STALE`], and where half of all, or three, were heard within [`PROMPT`], for no longer.
 //!
 //! A reflector is replaced by the next of the list if it leaves [`DEAD`] probes in turn unanswered
 //! while others answer, or if it disagrees with the median for [`ODD`] answers in turn: it is slow,
@@ -29,6 +30,12 @@ const ODD: u8 = 20;
 /// Time between two replacements while nothing answers.
 const ROTATION: Span = Span::from_secs(1);
 
+/// Time in which everybody who is probed has answered, and who has not is slow to.
+const PROMPT: Span = Span::from_millis(250);
+/// Votes that are enough.
+const ENOUGH: usize = 3;
+/// Differences over which jitter is taken.
+const WEIGHT: u64 = 64;
 /// Longest time between two answers that meet the same queue.
 const IN_TURN: Span = Span::from_millis(120);
 
@@ -117,7 +124,11 @@ impl Path {
     }
 
     fn is_fresh(&self, now: Time) -> bool {
-        self.heard.is_some_and(|heard| now.since(heard) < STALE)
+        self.is_heard_within(STALE, now)
+    }
+
+    fn is_heard_within(&self, span: Span, now: Time) -> bool {
+        self.heard.is_some_and(|heard| now.since(heard) < span)
     }
 
     /// The vote, if there is one.
@@ -134,6 +145,8 @@ impl Path {
 struct Jitter {
     last: Option<(Span, Time)>,
     mean: Span,
+    /// Differences that the mean is of, up to [`WEIGHT`].
+    number: u64,
 }
 
 impl Jitter {
@@ -141,7 +154,9 @@ impl Jitter {
     fn hear(&mut self, rise: Span, now: Time) {
         if let Some((last, _)) = self.last.filter(|(_, at)| now.since(*at) < IN_TURN) {
             let differs = last.0.abs_diff(rise.0).min(HIGH.0);
-            self.mean = Span(self.mean.0 - self.mean.0 / 64 + differs / 64);
+            // The first ones count as much as each other: a mean from zero on would be too low.
+            self.number = (self.number + 1).min(WEIGHT);
+            self.mean = Span(self.mean.0 - self.mean.0 / self.number + differs / self.number);
         }
         self.last = Some((rise, now));
     }
@@ -297,10 +312,14 @@ impl Paths {
         0
     }
 
-    /// Those that vote: reflectors and connections alike.
+    /// Those that vote: reflectors and connections alike. Where half of them, or enough, have been
+    /// heard of late, who has not does not outvote them with what was before.
     fn voters(&self, now: Time) -> impl Iterator<Item = &Path> {
         let paths = self.active[..self.number].iter().chain(&self.passing);
-        paths.filter(move |path| path.is_fresh(now))
+        let within = |span| paths.clone().filter(|path| path.is_heard_within(span, now)).count();
+        let enough = within(STALE).div_ceil(2).clamp(1, ENOUGH);
+        let most = if within(PROMPT) >= enough { PROMPT } else { STALE };
+        paths.filter(move |path| path.is_heard_within(most, now))
     }
 
     /// The lower median of the votes; None if there is none.
@@ -359,6 +378,8 @@ fn median(spans: impl Iterator<Item = Span>) -> Option<Span> {
 
 #[cfg(test)]
 mod tests {
+    use std::vec;
+
     use super::*;
 
     fn at(ms: u64) -> Time {
@@ -427,7 +448,7 @@ mod tests {
         assert_eq!(paths.take_heard(), 0, "nobody asked it");
     }
 
-    /// A 64th of each difference that is one of moments, and no more of it than 12 ms.
+    /// The mean of differences that are one of moments, of the latest 64, and no more than 12 ms.
     #[test]
     fn jitter_is_how_much_answers_in_turn_differ() {
         let mut jitter = Jitter::default();
@@ -436,17 +457,41 @@ mod tests {
             jitter.mean
         };
         assert_eq!(hear(9_000, 0), Span::ZERO);
-        assert_eq!(hear(2_600, 119), us(100));
-        assert_eq!(hear(9_000, 239), us(100), "another queue");
-        assert_eq!(hear(12_200, 240), Span(100_000 - 1_562 + 50_000));
+        assert_eq!(hear(2_600, 119), us(6_400));
+        assert_eq!(hear(9_000, 239), us(6_400), "another queue");
+        assert_eq!(hear(12_200, 240), us(4_800));
+        (0..62).for_each(|_| assert!(hear(12_200, 240) > Span::ZERO));
+        // Of 64 now, the latest counts as much as each.
+        let before = hear(12_200, 240).0;
+        assert_eq!(hear(5_800, 240), Span(before - before / 64 + 100_000));
         let mut jitter = Jitter::default();
         [0, 90_000].iter().for_each(|rise| jitter.hear(us(*rise), at(0)));
-        assert_eq!(jitter.mean, Span(187_500));
+        assert_eq!(jitter.mean, ms(12));
         // Two reflectors', each above its own baseline.
         let mut paths = answered(2, &[20, 50], at(0));
         assert_eq!(paths.jitter(), Span::ZERO);
         paths.answer(1, us(56_400), at(0));
-        assert_eq!(paths.jitter(), us(100));
+        assert_eq!(paths.jitter(), us(1_600));
+    }
+
+    /// Where half of them, or three, have been heard within 250 ms, others do not vote.
+    #[test]
+    fn votes_of_before_do_not_outvote_those_of_now() {
+        let rises = |all: usize, late: usize, after_ms: u64| {
+            let mut paths = answered(all as u8, &vec![20; all], at(0));
+            for n in 0..late {
+                (0..2).for_each(|_| paths.answer(n as u8, ms(50), at(100)));
+            }
+            paths.delay(at(after_ms)).map(|delay| delay > ms(29))
+        };
+        assert_eq!(rises(7, 3, 249), Some(false), "the others' are from now, too");
+        assert_eq!(rises(7, 3, 250), Some(true));
+        assert_eq!(rises(7, 2, 250), Some(false));
+        assert_eq!(rises(7, 3, 350), Some(false), "nobody's is");
+        assert_eq!((rises(7, 3, 600), rises(7, 3, 700)), (Some(true), None));
+        for (all, late, rise) in [(2, 1, true), (3, 1, false), (3, 2, true), (4, 2, true)] {
+            assert_eq!(rises(all, late, 250), Some(rise), "{late} of {all}");
+        }
     }
 
     /// More than 12 ms from the median, twenty times in turn.

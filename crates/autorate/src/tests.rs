@@ -459,6 +459,29 @@ fn a_far_clock_tells_whose_delay_it_is() {
     }
 }
 
+/// Directions that were told apart within 600 ms are no riddle: what a drain found is believed.
+#[test]
+fn a_far_clock_that_falls_silent_has_told_until_now() {
+    let after = |silent: usize| {
+        let mut both = Both::new(1);
+        for _ in 0..40 {
+            let now = both.now + INTERVAL;
+            both.controller.came(0, 7_000 + (now.0 / 1_000_000) as u32, now);
+            both.tick(30, [100, 50]);
+        }
+        (0..silent).for_each(|_| both.tick(30, [100, 50]));
+        // So much may be of both directions, and goes.
+        [8, 8, 8, 62, 62, 62].iter().for_each(|rise| both.tick(30 + rise, [100, 50]));
+        assert!(both.drains()[UP], "{silent}");
+        (0..3).for_each(|_| both.tick(30, [100, 50]));
+        both.controller.state().phases[UP]
+    };
+    // Six intervals more: 600 ms since the clock was last fresh, 550 ms after it fell silent.
+    for (silent, phase) in [(0, Phase::Holding), (16, Phase::Holding), (17, Phase::Rising)] {
+        assert_eq!(after(silent), Some(phase), "{silent}");
+    }
+}
+
 /// A controller of both directions, at 10 Mbit/s each, with a reflector.
 struct Both {
     controller: Controller,

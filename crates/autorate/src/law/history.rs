@@ -239,6 +239,21 @@ impl History {
         (self.mean(GROWTH, |past| past.seen.released), time(GROWTH), self.growth())
     }
 
+    /// The capacity of an upload, by what its queue has changed and what had passed a round trip
+    /// before. None of a download, nor where no more has changed than jitter may have.
+    pub fn shown_by_change(&self) -> Option<u64> {
+        let (new, old) = (self.past[0].delay?, self.past[GROWTH].delay?);
+        if !self.sends || new.0.abs_diff(old.0) <= self.doubt() {
+            return None;
+        }
+        let passed = &self.past[ECHO..ECHO + GROWTH];
+        let time = passed.iter().map(|past| past.span.0).fold(0, u64::saturating_add);
+        let bytes = passed.iter().map(|past| past.seen.released).fold(0, u64::saturating_add);
+        // What it took the line to carry that.
+        let took = time.saturating_add(new.0).saturating_sub(old.0).max(time / 2);
+        Some(rate(bytes, Span(took)))
+    }
+
     /// True if a download shows by its arrivals that the line is full.
     fn line_is_full(&self) -> bool {
         self.is_starved() || self.is_limited_by_line()
@@ -253,7 +268,7 @@ impl History {
     }
 
     /// Nanoseconds of a delay's growth that may be jitter, on a line that has it.
-    fn doubt(&self) -> u64 {
+    pub fn doubt(&self) -> u64 {
         if self.jitter < SLIGHT {
             return 0;
         }

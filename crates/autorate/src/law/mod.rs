@@ -12,6 +12,9 @@
 //! make queues that grow. What had been sent when a line paused comes afterwards in one burst, at
 //! the line's capacity; how long our shaper was busy with it tells how fast it came.
 //!
+//! A drain is begun by what has shown so far, and goes deeper as more shows. So does what the line
+//! of an upload carries: what passed, by what the queue changed a round trip later.
+//!
 //! Sources: the drain is ours. The search takes what was delivered without delay for a floor of the
 //! capacity and tries a gain over it, as BBR does (Cardwell et al., ACM Queue 14(5), 2016); gains
 //! double while they succeed, that is, while more is carried than was known. A hold that doubles
@@ -21,7 +24,7 @@
 
 use simnel_core::{Rate, Span, Time};
 
-use self::history::{part, part_span, ECHO, LOAD_MEMORY, STILL};
+use self::history::{part, part_span, ECHO, GROWTH, LOAD_MEMORY, STILL};
 use crate::{DRAIN, HIGH, INTERVAL, LOW, SLIGHT};
 
 mod history;
@@ -38,6 +41,9 @@ const FEEDBACK: Span = Span::from_millis(200);
 /// Holds at a capacity: the first, and the longest.
 const SHORT_HOLD: Span = Span::from_millis(250);
 const LONG_HOLD: Span = Span::from_secs(2);
+/// A capacity that differs by no more than this part, and what jitter makes of it, is the same:
+/// estimates err by as much.
+const SAME: u64 = 32;
 /// A step of the search has shown its effect after so long.
 const STEP: Span = Span::from_millis(300);
 /// Gains of the search over what the line has carried, in 1/64: the first one (in vain it makes a
@@ -85,6 +91,8 @@ struct Drain {
     /// When the first of drains in a row began.
     began: Time,
     until: Time,
+    /// Bytes a second that the line is taken to carry.
+    capacity: u64,
     /// Delay when it began, or at most until it showed.
     delay: Span,
     /// The state before the first of several drains in a row.
@@ -112,7 +120,7 @@ pub(crate) struct Law {
     hold_until: Time,
     gain: u64,
     stepped: Time,
-    /// When the delay last came at once, and how much it was.
+    /// When the delay last came at once, and the least that it was since.
     jumped: Option<(Time, Span)>,
     reason: Option<(Reason, Time)>,
     /// The capacity found last was shown by more than jitter.
@@ -216,6 +224,8 @@ impl Law {
         let [before, after] = [1, 0].map(|n| self.history.delay(n));
         if before < LOW && after >= HIGH {
             self.jumped = Some((now, after));
+        } else if let Some((_, least)) = &mut self.jumped {
+            *least = after.min(*least);
         }
         if let Some(delay) = delay.filter(|_| self.history.is_no_queue()) {
             self.cleared = Some((now, delay));
@@ -247,13 +257,16 @@ impl Law {
     /// Sets the rate for this tick.
     pub fn decide(&mut self, evidence: &Evidence, now: Time) {
         let delay = evidence.delay;
-        if let Some(drain) = &mut self.drain {
+        if let Some(mut drain) = self.drain {
             drain.unsure |= evidence.unsure && self.history.sends();
-            if now.since(self.changed) < FEEDBACK {
-                // What had been released before still adds to the queue.
+            let is_fresh = now.since(self.changed) < FEEDBACK;
+            if let Some(delay) = delay.filter(|_| drain.in_vain.is_none()) {
+                self.deepen(&mut drain, delay, is_fresh);
+            }
+            if is_fresh {
                 drain.delay = drain.delay.max(delay.unwrap_or(Span::ZERO));
             }
-            let drain = *drain;
+            self.drain = Some(drain);
             return self.go_on_draining(drain, evidence, now);
         }
         if let (Some(capacity), true) = (self.burst(), delay.is_some_and(|delay| delay < LOW)) {
@@ -268,13 +281,17 @@ impl Law {
             {
                 self.start_draining(delay, now);
             }
+            // What the line has carried until now stands there, and has yet to show.
+            Some(delay) if self.finds_its_end(delay, evidence) && self.gets_less() => {
+                self.start_draining(delay, now);
+            }
             Some(delay) if self.finds_its_end(delay, evidence) => {
                 let capacity = self.history.estimate_near(self.known);
                 self.found(capacity);
                 self.set_rate(below(capacity), Reason::Arrivals, now);
                 self.start_holding(now);
             }
-            Some(delay) if delay >= LOW && self.has_stepped_too_far(evidence) => {
+            Some(delay) if self.has_stepped_too_far(delay, evidence) => {
                 self.start_draining(delay, now);
             }
             Some(delay) if delay < LOW => self.go_on(delay, evidence.searches, now),
@@ -289,9 +306,12 @@ impl Law {
             && matches!(self.reason, Some((Reason::Room, at)) if of_late(at))
     }
 
-    /// An upload that has just been raised beyond the capacity.
-    fn has_stepped_too_far(&self, evidence: &Evidence) -> bool {
-        self.history.sends()
+    /// An upload that has just been raised beyond the capacity. The votes' median strays by less
+    /// than the votes do.
+    fn has_stepped_too_far(&self, delay: Span, evidence: &Evidence) -> bool {
+        let strays = Span(self.history.doubt() / 4);
+        delay >= LOW + strays
+            && self.history.sends()
             && self.has_just_risen()
             && (evidence.searches || self.rate < self.near())
     }
@@ -300,11 +320,15 @@ impl Law {
     /// the load makes grows from interval to interval; this is a route's, or what a moment without
     /// the line has left.
     fn is_jump(&self, delay: Span, now: Time) -> bool {
-        let known = self.known.unwrap_or(0);
-        let is_less =
-            self.history.is_limited_by_line() && self.history.arriving() < part(known, 7, 8);
-        let stands = |(at, then): (Time, Span)| now.since(at) < JUMP && delay < then + SLIGHT;
+        let is_less = self.gets_less();
+        let stands = |(at, least): (Time, Span)| now.since(at) < JUMP && delay < least + SLIGHT;
         !is_less && self.jumped.is_some_and(stands)
+    }
+
+    /// A download whose line shows that it carries much less than it did.
+    fn gets_less(&self) -> bool {
+        let known = self.known.unwrap_or(0);
+        self.history.is_limited_by_line() && self.history.arriving() < part(known, 7, 8)
     }
 
     /// A download whose search has just passed the capacity. Without a rise before it, a small
@@ -366,8 +390,26 @@ impl Law {
         let until = now + DRAIN + FEEDBACK;
         let began = self.drain.map_or(now, |drain| drain.began);
         let unsure = self.drain.is_some_and(|drain| drain.unsure);
-        self.drain = Some(Drain { began, until, delay, before, number, unsure, in_vain: None });
+        let in_vain = None;
+        self.drain = Some(Drain { began, until, capacity, delay, before, number, unsure, in_vain });
         self.set_rate(drained(capacity, delay), Reason::Delay, now);
+    }
+
+    /// Lowers the rate of a drain whose queue is longer than it seemed, or does not go. What had
+    /// been released before still adds to it, and the line may carry less than was estimated.
+    fn deepen(&mut self, drain: &mut Drain, delay: Span, is_fresh: bool) {
+        let shown = self.history.shown_by_change();
+        let stays = delay >= HIGH && shown.is_some_and(|shown| shown < part(drain.capacity, 7, 8));
+        let grows = is_fresh && delay > drain.delay;
+        if !(stays || grows) {
+            return;
+        }
+        if let Some(shown) = shown.filter(|shown| *shown < drain.capacity) {
+            drain.capacity = shown.max(1);
+            self.known = Some(drain.capacity);
+        }
+        // Not a change that has yet to show: it is the same drain.
+        self.rate = self.rate.min(drained(drain.capacity, delay)).max(self.limits.floor.bytes());
     }
 
     fn go_on_draining(&mut self, drain: Drain, evidence: &Evidence, now: Time) {
@@ -427,7 +469,11 @@ impl Law {
         if falls {
             // Once more, as far as it is needed.
             let known = self.known.unwrap_or(self.rate);
-            return self.drain_at(known, delay, drain.before, 1, now);
+            let capacity = self.history.shown_by_change().map_or(known, |shown| known.min(shown));
+            if capacity < known {
+                self.known = Some(capacity.max(1));
+            }
+            return self.drain_at(capacity, delay, drain.before, 1, now);
         }
         // A delay that grew meanwhile says that the rate was still too high; a route's is constant.
         let share = if delay > part_span(drain.delay, 5, 4) { 4 } else { 7 };
@@ -481,7 +527,11 @@ impl Law {
     /// The known capacity was `before`: how soon is another to be expected?
     fn learn(&mut self, before: Option<u64>) {
         let known = self.known.unwrap_or(self.rate);
-        let same = before.is_some_and(|before| known.abs_diff(before) <= before / 10);
+        let doubt = self.history.doubt();
+        let same = before.is_some_and(|before| {
+            let errs = part(before, doubt, INTERVAL.0 * GROWTH as u64);
+            known.abs_diff(before) <= (before / SAME).saturating_add(errs)
+        });
         self.proved = self.shown || (same && self.proved);
         if same && self.proved {
             self.hold = Span(self.hold.0 * 2).min(LONG_HOLD);

@@ -60,6 +60,15 @@ fn an_upload_that_has_stepped_too_far_drains() {
     assert!(drains(risen(UPLOAD), searching(6_000)));
     assert!(!drains(risen(UPLOAD), searching(5_999)));
     assert!(!drains(risen(UPLOAD), calm(6_000)) && !drains(risen(DOWNLOAD), searching(6_000)));
+    // By a quarter of the jitter more, on a line that has it.
+    for (jitter, least) in [(2_999, 6_000), (4_000, 7_000)] {
+        let late = |delay| {
+            let mut law = risen(UPLOAD);
+            law.note_jitter(us(jitter));
+            drains(law, searching(delay))
+        };
+        assert!(late(least) && !late(least - 1), "{jitter}");
+    }
     for (known, expected) in [(914_286, false), (914_287, true)] {
         let mut law = risen(UPLOAD);
         law.known = Some(known);
@@ -127,6 +136,66 @@ fn what_was_released_before_still_adds_to_the_queue() {
         law.decide_now(&accused(50_000));
         assert_eq!(law.drain.unwrap().delay, us(most), "{ms}");
     }
+}
+
+/// Until the feedback the rate falls with what shows: 50 ms are gone after 250 ms at four fifths.
+/// It is the same drain, and no later.
+#[test]
+fn a_drain_is_as_deep_as_the_queue_proves_long() {
+    let deepened = |sends, ms, delay| {
+        let mut law = draining(sends, 1, ms);
+        let (changed, until) = (law.changed, law.drain.unwrap().until);
+        law.decide_now(&accused(delay));
+        assert_eq!((law.changed, law.drain.unwrap().until), (changed, until));
+        (law.rate, law.known.unwrap())
+    };
+    for sends in [UPLOAD, DOWNLOAD] {
+        assert_eq!(deepened(sends, 100, 20_000), (736_000, 800_000));
+        assert_eq!(deepened(sends, 199, 50_000), (640_000, 800_000));
+        assert_eq!(deepened(sends, 199, 300_000), (400_000, 800_000), "half at least");
+    }
+    assert_eq!(deepened(UPLOAD, 200, 23_000), (736_000, 800_000));
+    // Not after a drain in vain, and never below the floor.
+    let mut law = draining(UPLOAD, 1, 100);
+    law.find_in_vain(us(50_000));
+    law.decide_now(&accused(50_000));
+    assert_eq!(law.rate, 736_000);
+    let mut law = draining(UPLOAD, 1, 100);
+    law.limits.floor = Rate(700_000);
+    law.decide_now(&accused(50_000));
+    assert_eq!(law.rate, 700_000);
+}
+
+/// A queue that stays while less passes than the line is taken to carry: it carries less.
+#[test]
+fn a_drain_learns_what_the_line_carries() {
+    let stays = |bytes, delay| {
+        let mut law = after(UPLOAD, &[released(FULL); 6]);
+        law.known = Some(800_000);
+        law.drain_at(800_000, us(20_000), (900_000, Some(810_000)), 1, law.history.noted);
+        law.pass(6, released(bytes), delay + 1);
+        law.pass(1, released(bytes), delay);
+        law.decide_now(&accused(delay));
+        (law.rate, law.known.unwrap(), law.drain.unwrap().capacity)
+    };
+    // 700,000 are seven eighths, and a microsecond is nearly nothing.
+    assert_eq!(stays(22_400, 15_000), (736_000, 800_000, 800_000));
+    assert_eq!(stays(22_399, 15_000), (657_974, 699_973, 699_973));
+    // Less than 12 ms are left to the hold.
+    assert_eq!(stays(22_399, 12_000), (666_374, 699_973, 699_973));
+    assert_eq!(stays(22_399, 11_999), (736_000, 800_000, 800_000));
+    // What has fallen, but not for long enough, is drained once more at what was shown.
+    let once_more = |sends| {
+        let mut law = draining(sends, 1, 96);
+        let seen = Seen { arrived: FULL, released: 20_480, backlog: PACKET };
+        (0..12).for_each(|n| law.pass(1, seen, 20_000 - 500 * n));
+        law.decide_now(&accused(14_500));
+        assert!(law.drain.unwrap().until > law.history.noted);
+        (law.known.unwrap(), law.drain.unwrap().capacity)
+    };
+    // 640,000 in 160 ms, of which it took the line 157.5.
+    assert_eq!(once_more(UPLOAD), (650_158, 650_158));
+    assert_eq!(once_more(DOWNLOAD), (800_000, 800_000));
 }
 
 /// A delay that still grows by 3 ms after the feedback says that the estimate was too high.
@@ -224,5 +293,5 @@ fn a_starved_drain_follows_the_arrivals() {
     };
     assert_eq!(follow(20_000, 20_000), (575_000, 625_000, Reason::Arrivals));
     assert_eq!(follow(20_000, 11_999), (736_000, 800_000, Reason::Delay));
-    assert_eq!(follow(25_600, 25_000), (736_000, 800_000, Reason::Delay));
+    assert_eq!(follow(25_600, 20_000), (736_000, 800_000, Reason::Delay));
 }

@@ -173,6 +173,38 @@ fn the_capacity_is_estimated_by_arrivals_or_by_growth() {
     assert_eq!(estimate(DOWNLOAD, queued, grown), 818_181);
 }
 
+/// After two intervals it shows what has passed: 640,000 bytes a second in 160 ms, for which the
+/// line took 16 ms more, or less.
+#[test]
+fn a_capacity_shows_by_what_a_queue_changes() {
+    let shown = |sends, old, new, jitter: u64| {
+        let mut law = after(sends, &[]);
+        law.pass(1, released(0), old);
+        law.pass(GROWTH, released(20_480), old);
+        // These have yet to show.
+        law.pass(1, released(FULL), old);
+        law.pass(1, released(FULL), new);
+        law.note_jitter(us(jitter));
+        law.history.shown_by_change()
+    };
+    // The delay of five intervals ago is the old one.
+    assert_eq!(shown(UPLOAD, 10_000, 26_000, 0), Some(581_818));
+    assert_eq!(shown(UPLOAD, 26_000, 10_000, 0), Some(711_111));
+    assert_eq!(shown(UPLOAD, 26_000, 26_001, 0), Some(639_996));
+    assert_eq!(shown(UPLOAD, 26_000, 26_000, 0), None);
+    assert_eq!(shown(DOWNLOAD, 10_000, 26_000, 0), None);
+    // Twice as fast at most.
+    assert_eq!(shown(UPLOAD, 90_000, 10_000, 0), Some(1_280_000));
+    assert_eq!(shown(UPLOAD, 100_000, 10_000, 0), Some(1_280_000));
+    // More than jitter.
+    assert_eq!(shown(UPLOAD, 10_000, 26_000, 16_000), None);
+    assert_eq!(shown(UPLOAD, 10_000, 26_000, 15_999), Some(581_818));
+    // Nobody voted.
+    let mut law = after(UPLOAD, &[released(FULL)]);
+    law.note(&released(FULL), None, 0, law.history.noted + TICK);
+    assert_eq!(law.history.shown_by_change(), None);
+}
+
 /// With 4 ms of jitter as much of a growth may be none: of 16 ms in 160, 12 to 20 are one.
 #[test]
 fn jitter_speaks_against_no_known_capacity() {

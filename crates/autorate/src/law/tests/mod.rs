@@ -119,6 +119,12 @@ fn what_comes_at_once_and_stands_is_a_jump() {
     for (before, then) in [(6_000, 30_000), (5_999, 11_999)] {
         assert!(!jumped(before, then).is_jump(us(then), at));
     }
+    // What has fallen and grows again stands no longer.
+    let mut law = jumped(0, 30_000);
+    law.pass(1, released(FULL), 13_000);
+    law.pass(1, released(FULL), 14_000);
+    assert!(law.is_jump(us(15_999), law.history.noted));
+    assert!(!law.is_jump(us(16_000), law.history.noted));
     // Nor is it one if less arrives than was known.
     for (bytes, jump) in [(FULL * 7 / 8, true), (FULL * 7 / 8 - 1, false)] {
         let mut law = after(DOWNLOAD, &[arrived(bytes); 3]);
@@ -323,6 +329,13 @@ fn a_download_finds_its_end_where_arrivals_stay_behind_a_rise() {
     let mut queued = risen(0);
     queued.pass(2, waiting(25_600), 0);
     assert!(!ends(queued, accused(3_000)));
+    // Where the line gives much less than it did, what it has carried until now is a queue.
+    for (known, drains) in [(914_286, false), (914_287, true)] {
+        let mut law = risen(0);
+        law.known = Some(known);
+        law.decide_now(&accused(3_000));
+        assert_eq!((law.is_draining(), law.known), (drains, Some(800_000)), "{known}");
+    }
     let mut other = risen(0);
     other.reason = Some((Reason::Route, other.history.noted));
     assert!(!ends(other, accused(3_000)));
@@ -338,9 +351,9 @@ fn holds_grow_while_the_same_capacity_is_found() {
         };
         all.iter().map(hold).collect()
     };
-    // A tenth more or less is the same.
-    assert_eq!(holds(&[1_000, 1_100, 990, 1_000, 1_000]), vec![250, 500, 1_000, 2_000, 2_000]);
-    assert_eq!(holds(&[1_101, 990, 1_000]), vec![250, 250, 500]);
+    // A 32nd more or less is the same.
+    assert_eq!(holds(&[1_024, 1_056, 1_023, 1_024, 1_024]), vec![250, 500, 1_000, 2_000, 2_000]);
+    assert_eq!(holds(&[1_057, 1_023, 1_024]), vec![250, 250, 500]);
     law.found(0);
     assert_eq!(law.known, Some(1));
 }
@@ -359,6 +372,21 @@ fn holds_grow_by_what_is_more_than_jitter() {
     assert_eq!(found.map(&mut hold), [250, 250, 500, 1_000]);
     let found = [(false, 2_000), (false, 2_000), (true, 2_000)];
     assert_eq!(found.map(&mut hold), [250, 250, 500]);
+}
+
+/// With 4 ms of jitter, what these make of 250 is as good as the same.
+#[test]
+fn jitter_makes_a_capacity_differ() {
+    for (jitter, capacity, hold) in
+        [(4_000, 1_048, 500), (4_000, 1_049, 250), (2_999, 1_032, 500), (2_999, 1_033, 250)]
+    {
+        let mut law = law(UPLOAD);
+        law.note_jitter(us(jitter));
+        law.found(1_000);
+        // A 32nd is 31, rounded down.
+        law.found(capacity - 1);
+        assert_eq!(law.hold.as_micros() / 1_000, hold, "{jitter} {capacity}");
+    }
 }
 
 /// A queue of 24 ms is one, whatever the jitter is.
