@@ -8,7 +8,7 @@
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Rate;
-use simnel_core::tc::{slip, units, ParseError};
+use simnel_core::tc::{slip, units, ParseError, Problem};
 
 use crate::direction::Direction;
 use crate::tree::is_tree;
@@ -70,7 +70,8 @@ fn unusable(direction: Direction, word: &str, expected: &str) -> String {
 
 /// The discipline that runs as `present`, at another rate if there is one, and with the words of
 /// `said`. Settings that these do not name, the rate included, stay; another discipline's name
-/// begins from its defaults. Words without a name are those of the discipline below the shaper.
+/// begins from its defaults, and so does that of one with classes. Words without a name are those
+/// of the discipline below the shaper.
 ///
 /// # Errors
 /// As [`settings_of`].
@@ -90,16 +91,20 @@ pub fn changed<'a>(
     }
     let managed = below(&config).unwrap_or(&config);
     let (name, rest) = name_and_rest(said.words);
+    let rest = name.map_or(rest, |name| own_words(name, said.words, rest));
+    let count = |words: &str| words.split_whitespace().count();
+    let before_rest = said.before + count(said.words) - count(rest);
+    let is_anew = name.is_some_and(|name| name != managed.name() || has_classes(managed));
     let Some(rate) = rate else {
-        if name.is_none_or(|name| name == managed.name()) {
-            return understood(direction, present, rest, said.before + usize::from(name.is_some()));
+        if !is_anew {
+            return understood(direction, present, rest, before_rest);
         }
         let rate = config.rate().filter(|_| !says_rate(said.words));
         let rate = rate.map(|rate| format!("{}bit", rate.bits()));
         return settings_of(direction, rate.as_deref(), said);
     };
     check_rate(direction, rate)?;
-    if name.is_some_and(|name| name != managed.name()) {
+    if is_anew {
         return settings_of(direction, Some(rate), said);
     }
     one_rate(direction, config.name(), rate, rest)?;
@@ -119,8 +124,42 @@ pub fn changed<'a>(
         _ => compose(direction, Some(rate), present.into())
             .map(|(before, rest)| before + " " + rest)?,
     };
-    let named = usize::from(name.is_some());
-    understood(direction, &before, rest, said.before + named)
+    understood(direction, &before, rest, before_rest)
+}
+
+/// An error in words of a discipline that are wrong whatever runs. What they leave out may be in
+/// force already.
+///
+/// # Errors
+/// As [`settings_of`].
+pub fn check_words<'a>(direction: Direction, said: impl Into<Said<'a>>) -> Result<(), String> {
+    let said = said.into();
+    let lacks = |error: ParseError| match error.problem {
+        Problem::Missing { keyword, .. } => {
+            keyword.split(' ').next() == name_and_rest(said.words).0
+        }
+        _ => false,
+    };
+    match qdisc::parse(said.words).is_err_and(lacks) {
+        true => Ok(()),
+        false => understood(direction, "", said.words, said.before).map(drop),
+    }
+}
+
+/// The words `rest` after the name of a discipline, or all `words` where its name is the keyword of
+/// what follows as well: `delay 10ms`.
+fn own_words<'a>(name: &str, words: &'a str, rest: &'a str) -> &'a str {
+    let is_keyword = |word: &str| qdisc::keywords(name).any(|known| known.word == word);
+    let is_value = rest.split_whitespace().next().is_some_and(|first| !is_keyword(first));
+    match is_keyword(name) && is_value {
+        true => words,
+        false => rest,
+    }
+}
+
+/// True if what follows in its words would be those of its last class.
+fn has_classes(config: &Config) -> bool {
+    config.to_string().split_whitespace().any(|word| word == "class")
 }
 
 /// Why packets of `direction` will not be treated as was meant, if so: nothing holds them back, or
@@ -206,7 +245,7 @@ fn own_rate<'a>(name: &str, words: &'a str) -> Option<(&'static str, &'a str)> {
 }
 
 /// True if `words` begin with the name of a discipline, and say the rate to which it shapes.
-pub fn says_rate(words: &str) -> bool {
+fn says_rate(words: &str) -> bool {
     let (name, rest) = name_and_rest(words);
     name.is_some_and(|name| own_rate(name, rest).is_some())
 }
@@ -268,7 +307,7 @@ pub(crate) fn burst(rate: Rate) -> u32 {
 }
 
 /// The discipline that a shaper of one rate is there for.
-pub(crate) fn below(config: &Config) -> Option<&Config> {
+pub fn below(config: &Config) -> Option<&Config> {
     let [(_, child)] = config.children()[..] else { return None };
     config.with_rate(config.rate()?, burst).map(|_| child)
 }
@@ -401,6 +440,8 @@ mod tests {
     fn what_is_not_named_stays_as_it_is() {
         let below_htb = "htb rate 2mbit burst 15k fq_codel limit 500";
         let later = "htb rate 10mbit burst 15k fq_codel limit 500 target 9ms";
+        let tree = "htb default 2 class 1:1 rate 9mbit class 1:2 parent 1:1 rate 1mbit sfq";
+        let more = &tree.replace("1mbit", "2mbit");
         for (present, rate, words, expected) in [
             (
                 "cake bandwidth 9mbit nat docsis rtt 50ms",
@@ -439,6 +480,17 @@ mod tests {
             (below_htb, "", "target 9ms", &below_htb.replace("500", "500 target 9ms")),
             ("cake bandwidth 10mbit", "", "codel", "htb rate 10mbit burst 6600 cburst 6600 codel"),
             ("cake bandwidth 9mbit", "", "htb rate 1mbit sfq", "htb rate 1mbit sfq"),
+            (tree, "", more, more),
+            (tree, "", "htb rate 1mbit sfq", "htb rate 1mbit sfq"),
+            (tree, "9mbit", "sfq", "htb rate 9mbit burst 6100 cburst 6100 sfq"),
+            (
+                "htb rate 9mbit drr class 1:1 sfq",
+                "",
+                "drr class 1:1 weight 2",
+                "htb rate 9mbit burst 6100 cburst 6100 drr class 1:1 weight 2",
+            ),
+            ("delay 10ms 2ms", "", "delay 20ms 1ms", "delay 20ms 1ms"),
+            ("delay 10ms 2ms", "", "delay limit 9", "delay 10ms 2ms limit 9"),
             (below_htb, "", "htb rate 1mbit sfq", "htb rate 1mbit sfq"),
             (below_htb, "", "cake bandwidth 3mbit flows", "cake bandwidth 3mbit flows"),
             ("cake bandwidth 9mbit", "50bit", "", "cake bandwidth 50bit"),
@@ -476,6 +528,22 @@ mod tests {
         }
         let error = changed(Upload, "cake bandwidth 9mbit", None, "netem delay 9ms").unwrap_err();
         assert!(error.contains("`netem` (word 1) cannot be used: of what netem"), "{error}");
+    }
+
+    #[test]
+    fn words_are_wrong_whatever_runs_or_lean_on_it() {
+        for leaning in ["red limit 200kb", "tbf burst 30k", "tbf burst 30k sfq", "delay 9ms"] {
+            assert_eq!(check_words(Upload, leaning), Ok(()), "{leaning}");
+        }
+        for (wrong, expected) in [
+            ("red limt 200kb", "`limt` (word 2) is not a keyword of red"),
+            ("cake raw bandwidth", "`bandwidth` (word 3) must be followed by"),
+            ("tbf burst 30k sfq limt 9", "`limt` (word 5) is not a keyword of sfq"),
+            ("cake bandwidth 20", "`bandwidth 20` is 20 bits per second"),
+        ] {
+            let error = check_words(Upload, wrong).unwrap_err();
+            assert!(error.contains(expected), "{wrong}: {error}");
+        }
     }
 
     #[test]

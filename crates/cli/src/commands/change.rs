@@ -9,7 +9,7 @@ use simnel_core::qdisc::{self, Config};
 use simnel_core::Span;
 use simnel_gateway::control::{Client, Request};
 use simnel_gateway::kernel::{self, Shaped};
-use simnel_gateway::words::{changed, misgiving, names_discipline, says_rate, settings_of, Said};
+use simnel_gateway::words::{changed, check_words, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{Direction, Error};
 
 use super::{duration, interface_name, misuse, misuse_with_help, trial_time, Control};
@@ -71,10 +71,13 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let before = 3 + usize::from(rate.is_some());
     let said = Said { words: &words, before, unguarded: false };
     // What is wrong whatever runs is said first, and what is a word of no discipline is wrong.
-    if rate.is_some() || !begins_with_keyword(&words) {
-        let early = if begins_with_keyword(&words) { Said::default() } else { said };
-        let early_rate = rate.or((!says_rate(&words)).then_some(SOME_RATE));
-        settings_of(direction, early_rate, early).map_err(misuse)?;
+    let may_fit = names_discipline(&words) || begins_with_keyword(&words);
+    if rate.is_some() || !may_fit {
+        let early = if may_fit { Said::default() } else { said };
+        settings_of(direction, rate.or(Some(UNLIMITED)), early).map_err(misuse)?;
+    }
+    if names_discipline(&words) {
+        check_words(direction, said).map_err(misuse)?;
     }
     let mut running = Running::find(args)?;
     let present = running.words(direction)?;
@@ -166,8 +169,6 @@ const RANGE: &str = "change the range in the file, or end it with `simnel down` 
 
 /// The word for no limit.
 const UNLIMITED: &str = "unlimited";
-/// Stands for the rate that stays, where words are looked at before it is known.
-const SOME_RATE: &str = "64kbit";
 
 /// True if `words` begin with a keyword of some discipline.
 fn begins_with_keyword(words: &str) -> bool {
@@ -175,5 +176,5 @@ fn begins_with_keyword(words: &str) -> bool {
     let is_keyword = |known: &qdisc::Discipline| {
         qdisc::keywords(known.name).any(|keyword| Some(keyword.word) == first)
     };
-    !names_discipline(words) && qdisc::disciplines().iter().any(is_keyword)
+    qdisc::disciplines().iter().any(is_keyword)
 }

@@ -13,7 +13,7 @@ use simnel_gateway::autorate::{movable, range, Autorate};
 use simnel_gateway::daemon::{Daemon, Interface};
 use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::trial::Back;
-use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
+use simnel_gateway::words::{below, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{
     check_name, default_routes, join, Backend, Direction, Error, Joined, Lanes, Settings,
 };
@@ -409,14 +409,16 @@ fn account(name: &str, config: impl Fn(Direction) -> Option<Config>) -> String {
 fn told(config: &Config) -> String {
     let mut words = format!("{} ", config.name());
     // Writing to memory does not fail.
-    let _ = match (&config.children()[..], config.rate()) {
-        ([(_, child)], Some(rate)) => {
+    let _ = match below(config).zip(config.rate()) {
+        Some((child, rate)) => {
             words += "rate ";
             let _ = units::write_rate(rate, Digits::AsTc, &mut words);
             words += &format!(" {} ", child.name());
             child.write_words(Digits::AsTc, &mut words)
         }
-        _ => config.write_words(Digits::AsTc, &mut words),
+        // `tc` shows classes elsewhere.
+        None if !config.children().is_empty() => return config.to_string(),
+        None => config.write_words(Digits::AsTc, &mut words),
     };
     words
 }
@@ -441,6 +443,10 @@ mod tests {
         let below = qdisc::parse("htb rate 2mbit burst 15k fq_codel limit 9").unwrap();
         let told = account("wan", |_| Some(below.clone()));
         assert!(told.contains("upload    htb rate 2Mbit fq_codel limit 9p flows 1024 "), "{told}");
+        let tree = "htb default 2 class :1 rate 9mbit class :2 parent :1 rate 1mbit sfq";
+        let tree = qdisc::parse(tree).unwrap();
+        let told = account("wan", |_| Some(tree.clone()));
+        assert!(told.contains(" class :2 parent :1 rate 1Mbit"), "{told}");
     }
 
     #[test]

@@ -247,7 +247,6 @@ fn mistakes_are_named() {
         ("change nosuch0 upload 5", "`5` is 5 bits per second"),
         ("change nosuch0 upload 2mbit..9mbit", "`2mbit..9mbit` cannot change while it runs"),
         ("change nosuch0 upload 2mbit..9mbit autorate", "change the range in the file"),
-        ("change nosuch0 upload 9mbit htb rate 8mbit sfq", "`upload 9mbit` and `rate 8mbit`"),
         ("change nosuch0 upload 9mbit autorate", "`autorate` cannot change while it runs"),
         ("change nosuch0 upload 2mbit download 1mbit", "one direction at a time: `download`"),
         ("up nosuch0 upload 1mbit..5mbit autorate cake unlimited", "words of `cake` leave none"),
