@@ -104,6 +104,8 @@ pub struct Own {
     orders: Arc<Mutex<Orders>>,
     fault: Fault,
     next: Option<Time>,
+    /// The last time at which it gave nothing and named no later one.
+    futile: Option<Time>,
     out: Descriptor,
     /// The settings that it shows: none are its own.
     config: Config,
@@ -137,6 +139,7 @@ impl Own {
             orders: Arc::default(),
             fault,
             next: None,
+            futile: None,
             out: Descriptor::new(0, 0),
             config,
         })
@@ -184,10 +187,28 @@ impl Own {
                 let at = self.object.call_method1(py, "next_event", (seconds(now),))?;
                 at.extract::<Option<f64>>(py)
             }) {
-                Ok(at) => at.map(|at| Time((at.max(0.0) * 1e9).round() as u64)),
+                Ok(at) => at.map(|at| {
+                    let at = Time((at.max(0.0) * 1e9).round() as u64);
+                    if gave || at > now {
+                        at
+                    } else {
+                        self.ask_again(now)
+                    }
+                }),
                 Err(error) => return self.broke(error),
             },
         };
+    }
+}
+
+impl Own {
+    /// When it is to be asked after it gave nothing although its time had come: a nanosecond
+    /// later, since seconds are rounded to that, and from the second such time on with patience.
+    fn ask_again(&mut self, now: Time) -> Time {
+        const ROUNDING: Span = Span(1);
+        let is_second = self.futile.is_some_and(|last| now.since(last) <= ROUNDING);
+        self.futile = Some(now);
+        now + if is_second { PATIENCE } else { ROUNDING }
     }
 }
 

@@ -77,6 +77,17 @@ def test_one_that_says_nothing_is_asked_again(line):
     assert 20 <= short(line, simnel.ping(), Silent).latency.quantile(0.5) < 23
 
 
+def test_one_that_always_says_now_comes_to_an_end(line):
+    class Hoard(TailDrop):
+        def dequeue(self, now):
+            return None
+
+        def next_event(self, now):
+            return now
+
+    assert short(line, simnel.ping(), Hoard).latency.quantile(0.5) is None
+
+
 def test_it_is_swept_beside_the_core_s(line):
     over = {"qdisc": ["pfifo limit 20", TailDrop]}
     table = simnel.sweep(line, over=over, repetitions=1, duration="1s", warmup="0s")

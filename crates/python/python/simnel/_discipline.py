@@ -16,8 +16,8 @@ class Discipline(ABC):
     times as long as with a discipline of the core, and one core does the work of all threads.
 
     A class may also have ``next_event(now)``: the time at which ``dequeue`` may next give a packet,
-    or None for not before another one comes. Without it, a discipline that gives nothing although
-    packets are queued is asked again after a millisecond.
+    or None for not before another one comes. Without it, or if that time has come, a discipline
+    that gives nothing although packets are queued is asked again after a millisecond.
 
     >>> class TailDrop(Discipline):
     ...     def __init__(self):
