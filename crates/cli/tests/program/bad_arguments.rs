@@ -128,6 +128,7 @@ fn every_command_refuses_options_and_words_that_it_does_not_have() {
         "daemon x/q7",
         "demo x/q7",
         "demo fq_codel x/q7",
+        "demo cake bandwidth 3mbit",
         "demo --line x_q7",
         "demo --rtt x/q7",
         "demo --seconds x/q7",

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
 use simnel_core::qdisc::{build, Device};
-use simnel_core::tc::units;
+use simnel_core::tc::{units, Digits};
 use simnel_core::{Qdisc, Rate, Span};
 use simnel_gateway::words::settings_of;
 use simnel_gateway::Direction;
@@ -63,9 +63,11 @@ impl Args {
 
     /// Discipline that runs at `rate`.
     fn discipline(&self, direction: Direction, rate: Rate) -> miette::Result<Box<dyn Qdisc>> {
-        let rate = format!("{}bit", rate.bits());
+        let mut said = String::new();
+        // Writing to memory does not fail.
+        let _ = units::write_rate(rate, Digits::Exact, &mut said);
         let config =
-            settings_of(direction, Some(&rate), self.words.join(" ").as_str()).map_err(misuse)?;
+            settings_of(direction, Some(&said), self.words.join(" ").as_str()).map_err(misuse)?;
         Ok(build(&config, &Device::default()).map_err(misuse)?)
     }
 }
