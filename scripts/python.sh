@@ -2,7 +2,8 @@
 # The Python package (crates/python): its wheel, and its tests on a wheel of their own.
 #
 #   scripts/python.sh build    an optimised wheel in target/wheels
-#   scripts/python.sh test     pytest, in a virtual environment below target/python
+#   scripts/python.sh room     what its tests need: a virtual environment below target/python
+#   scripts/python.sh test     the same, and pytest in it
 #
 # Tools come from PyPI in the versions of crates/python/requirements*.txt. Says NOT RUN where they
 # cannot be had.
@@ -42,15 +43,15 @@ wheel() { # DIRECTORY OPTIONS...
 }
 
 case "${1:-}" in
-build | test) ;;
+build | room | test) ;;
 *)
-    echo "usage: $0 build|test" >&2
+    echo "usage: $0 build|room|test" >&2
     exit 2
     ;;
 esac
 if ! tools; then
     echo 'NOT RUN: the Python package (python3 3.9 or newer with venv, and a network for pip)'
-    [ "$1" = test ]
+    [ "$1" != build ]
     exit
 fi
 if [ "$1" = build ]; then
@@ -64,6 +65,7 @@ packages=$!
 wheel target/python/wheels --profile dev --features as-tested --compatibility linux
 wait $packages || echo 'not installed: the packages of clusters'
 "${pip[@]}" install --no-compile --no-index --no-deps --force-reinstall target/python/wheels/simnel-*.whl
+[ "$1" = test ] || exit 0
 export MPLBACKEND=Agg
 run_tests() { # SECONDS FILES...
     timeout "$1" "$room/bin/python" -m pytest --quiet -p no:cacheprovider "${@:2}"

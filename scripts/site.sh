@@ -130,7 +130,7 @@ drive() { # SCRIPT ARGUMENTS...
         kill -0 $server 2>/dev/null || { cat "$said" >&2; return 1; }
         sleep 0.1
     done
-    timeout 600 node "site/test/$script" "$address" "$simnel" "$@"
+    timeout 1200 node "site/test/$script" "$address" "$simnel" "$@"
 }
 
 # The page of `simnel serve`, beside a daemon.

@@ -15,9 +15,8 @@ all) all=true ;;
 *) echo "test.sh: \`$1\` is not \`all\`, nor nothing" >&2 && exit 2 ;;
 esac
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
-# In CI everything is built once: what makes a second build quicker makes the first one slower. Nobody
-# looks into its programs with a debugger, and a panic tells its line without tables.
-[ -n "${CI:-}" ] && export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+# In CI everything is built once: what makes a second build quicker makes the first one slower.
+[ -n "${CI:-}" ] && export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=0
 
 logs=$(mktemp -d)
 lanes=()
@@ -154,7 +153,7 @@ on_all_cores() {
     after built
     $all && step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
     $all && step 'Linux beside' linux_beside
-    after tested
+    # Patient: nothing there is judged by its speed.
     step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
 }
 
@@ -163,6 +162,8 @@ with_live_tests() {
     after built
     step 'tests of pure code' tests_of $pure
     step 'examples' examples
+    step 'python package' scripts/python.sh room
+    # Workers of clusters are given up that do not answer in time.
     after tested
     step 'python' scripts/python.sh test
 }

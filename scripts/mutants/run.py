@@ -188,7 +188,7 @@ class Crate:
         """Runs cargo; its messages."""
         # What a change makes unused is no error.
         env = dict(os.environ, RUSTFLAGS="--cap-lints allow", CARGO_TERM_COLOR="never")
-        said = ["--locked", "--profile", "mutants", "--message-format", "json"]
+        said = ["--locked", "--message-format", "json"]
         command = ["cargo", words[0], *said, *words[1:]]
         done = subprocess.run(command, cwd=self.tree, env=env, capture_output=True, text=True)
         messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -4,7 +4,7 @@ import { chromium } from "playwright-core";
 
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 /** A machine may be busy: nothing here is judged by its speed. */
-export const PATIENCE = 60_000;
+export const PATIENCE = 180_000;
 
 export async function withBrowser(work, what = "the lab in a browser") {
     const executablePath = PLACES.find((place) => existsSync(place));

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 mod compare;
 mod discipline;
 mod error;
+mod looks;
 mod paper;
 mod replay;
 mod run;
@@ -27,6 +28,8 @@ mod _simnel {
     use super::discipline::Packet;
     #[pymodule_export]
     use super::error::Error;
+    #[pymodule_export]
+    use super::looks::looks;
     #[pymodule_export]
     use super::paper::{about_paper, paper, paper_runs, papers};
     #[pymodule_export]

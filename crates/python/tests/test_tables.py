@@ -59,3 +59,21 @@ def test_a_run_draws_itself(upload, tmp_path):
     figure.savefig(tmp_path / "run.png")
     assert [axes.get_xlabel() for axes in figure.axes][0] == "time (s)"
     assert (tmp_path / "run.png").stat().st_size > 10_000
+
+
+def test_disciplines_look_different_and_everywhere_the_same():
+    names = ["cake", "fq_codel", "cake diffserv8", "a thing of one's own", "cake"]
+    looks = simnel.looks(names)
+    assert list(looks) == names[:4]
+    without_colour = {(look["linestyle"], look["marker"]) for look in looks.values()}
+    assert len(without_colour) == 4
+    # The discipline owns the colour, with whatever words.
+    assert looks["cake"]["color"] == looks["cake diffserv8"]["color"] != looks["fq_codel"]["color"]
+    assert simnel.looks(["fq_codel"])["fq_codel"] == looks["fq_codel"]
+
+
+def test_matplotlib_knows_every_look():
+    lines = pytest.importorskip("matplotlib.lines")
+    # As many as have each marker and dash.
+    for look in simnel.looks(str(n) for n in range(512)).values():
+        lines.Line2D([0, 1], [0, 1], **look)

@@ -54,7 +54,7 @@ fn cpu(process: u32) -> f64 {
 
 #[test]
 fn rates_follow_a_line_that_halves() {
-    if let Some(live) = Live::new("rates_follow_a_line_that_halves") {
+    if let Some(live) = Live::beside_others("rates_follow_a_line_that_halves") {
         follow_a_line_that_halves(&live, "");
         assert!(live.is_clean());
     }
@@ -413,9 +413,8 @@ fn follow_a_line_that_halves(live: &Live, backend: &str) {
 
 #[test]
 fn without_any_reflector_the_timestamps_of_passing_tcp_tell() {
-    let Some(live) = Live::new("without_any_reflector_the_timestamps_of_passing_tcp_tell") else {
-        return;
-    };
+    let test = "without_any_reflector_the_timestamps_of_passing_tcp_tell";
+    let Some(live) = Live::beside_others(test) else { return };
     let home = &live.home;
     let words = "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors none";
     within_tries("half the capacity, and nobody is asked: the rate follows", || {
@@ -506,7 +505,7 @@ fn comes_true(what: &str, live: &Live, is_true: impl Fn(&Report) -> bool) {
 
 #[test]
 fn a_line_is_found_by_irtt_alone() {
-    let Some(live) = Live::new("a_line_is_found_by_irtt_alone") else { return };
+    let Some(live) = Live::beside_others("a_line_is_found_by_irtt_alone") else { return };
     if Command::new("irtt").arg("version").output().is_err() {
         eprintln!("NOT RUN: a_line_is_found_by_irtt_alone: irtt is not installed");
         return;

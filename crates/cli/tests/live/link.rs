@@ -11,7 +11,9 @@ use crate::{quantile, round_trips, within_tries, Live, Watch, SECOND};
 
 #[test]
 fn a_line_on_one_interface_has_its_rates_and_delay() {
-    let Some(live) = Live::new("a_line_on_one_interface_has_its_rates_and_delay") else { return };
+    let Some(live) = Live::beside_others("a_line_on_one_interface_has_its_rates_and_delay") else {
+        return;
+    };
     let home = &live.home;
     let wire = live.line("delay 0ms");
     within_tries("rates within 0.5 %, delay within 2 ms", || {

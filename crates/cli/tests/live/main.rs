@@ -1,9 +1,10 @@
 //! The gateway's promises, through the program and with real traffic in namespaces.
 //!
-//! Needs root; without, each test says loudly that it did not run. A test that measures is the only
-//! one at its time; those that only look run beside each other. A busy machine may spoil a
-//! measurement, so each that has a figure to reach is allowed some tries, prints what it saw in
-//! each, and fails only if all of them missed and the machine was quiet in two of them.
+//! Needs root; without, each test says loudly that it did not run. A test that measures a fast line,
+//! or fractions of a millisecond, is the only one at its time; those that only look, or measure a
+//! slow line, run beside each other. A busy machine may spoil a measurement, so each that has a
+//! figure to reach is allowed some tries, prints what it saw in each, and fails only if all of them
+//! missed and the machine was quiet in two of them.
 
 mod accuracy;
 mod attacks;
@@ -33,12 +34,12 @@ const SECOND: Duration = Duration::from_secs(1);
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// The machine for a test that measures.
+/// The machine for a test that measures closely.
 fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A part of it, for a test that only looks.
+/// A part of it, for a test that only looks or measures a slow line.
 fn beside_others() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -51,7 +52,7 @@ struct Live {
 }
 
 impl Live {
-    /// For a test that measures. None, and loud words, where namespaces cannot be made.
+    /// For a test that measures closely. None, and loud words, where namespaces cannot be made.
     fn new(test: &str) -> Option<Live> {
         Live::with(test, HomeOptions { masquerade: true })
     }
@@ -63,7 +64,7 @@ impl Live {
         Some(Live { home, _alone: alone, _beside_others: None })
     }
 
-    /// For a test that only looks.
+    /// For a test that only looks or measures a slow line.
     fn beside_others(test: &str) -> Option<Live> {
         let beside_others = Some(beside_others());
         let home = home(test, HomeOptions { masquerade: true })?;

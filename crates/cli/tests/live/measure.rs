@@ -21,7 +21,7 @@ fn measure(live: &Live, words: &str) -> Value {
 
 #[test]
 fn a_measured_line_is_the_line() {
-    let Some(live) = Live::new("a_measured_line_is_the_line") else { return };
+    let Some(live) = Live::beside_others("a_measured_line_is_the_line") else { return };
     let server = Home::SERVER.to_string();
     let serve = ["serve", "--test", "--listen", &server];
     let process = live.home.server.spawn(SIMNEL, &serve).unwrap();

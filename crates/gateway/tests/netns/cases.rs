@@ -38,6 +38,14 @@ pub type Case = (&'static str, fn());
 pub const TOGETHER: &[Case] = &[
     // The longest first.
     ("what_is_held_stays_the_same", soak::what_is_held_stays_the_same),
+    (
+        "a_stopped_daemon_lets_a_bridges_frames_pass",
+        bridge::a_stopped_daemon_lets_a_bridges_frames_pass,
+    ),
+    ("a_stopped_daemon_lets_traffic_pass", hangs::a_stopped_daemon_lets_traffic_pass),
+    ("a_stopped_thread_lets_traffic_pass", hangs::a_stopped_thread_lets_traffic_pass),
+    ("a_stopped_lane_lets_traffic_pass", hangs::a_stopped_lane_lets_traffic_pass),
+    ("a_thread_that_ends_lets_traffic_pass", hangs::a_thread_that_ends_lets_traffic_pass),
     ("both_directions_are_shaped_v4", || both_directions_are_shaped("10.77.2.2")),
     ("both_directions_are_shaped_v6", || both_directions_are_shaped("fd77:2::2")),
     ("the_routers_own_traffic_is_shaped_v4", || own_traffic_is_shaped("10.77.2.2", SHARE_V4)),
@@ -98,24 +106,16 @@ pub const TOGETHER: &[Case] = &[
     ("ending_in_good_order_loses_nothing", ending_in_good_order_loses_nothing),
 ];
 
-/// Cases that need the whole machine, since they let traffic pass unshaped or are exact.
+/// Cases that need the whole machine, since they let traffic pass unshaped, take a core or are exact.
 pub const ALONE: &[Case] = &[
     ("a_killed_daemon_lets_traffic_pass", a_killed_daemon_lets_traffic_pass),
     (
         "frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies",
         bridge::frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies,
     ),
-    (
-        "a_stopped_daemon_lets_a_bridges_frames_pass",
-        bridge::a_stopped_daemon_lets_a_bridges_frames_pass,
-    ),
-    ("a_stopped_daemon_lets_traffic_pass", hangs::a_stopped_daemon_lets_traffic_pass),
-    ("a_stopped_thread_lets_traffic_pass", hangs::a_stopped_thread_lets_traffic_pass),
-    ("a_stopped_lane_lets_traffic_pass", hangs::a_stopped_lane_lets_traffic_pass),
     ("a_thread_in_circles_lets_traffic_pass", hangs::a_thread_in_circles_lets_traffic_pass),
     ("a_starved_core_lets_traffic_pass", hangs::a_starved_core_lets_traffic_pass),
     ("a_guard_that_fails_is_replaced", hangs::a_guard_that_fails_is_replaced),
-    ("a_thread_that_ends_lets_traffic_pass", hangs::a_thread_that_ends_lets_traffic_pass),
     ("shares_have_floors_and_caps", rules::shares_have_floors_and_caps),
     ("long_lateness_is_forfeited", kernel::long_lateness_is_forfeited),
     ("two_interfaces_at_once", two_interfaces_at_once),

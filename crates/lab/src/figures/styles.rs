@@ -26,7 +26,9 @@ pub struct Style {
     /// Number of its colour.
     pub colour: usize,
     dash: usize,
-    marker: usize,
+    /// Number of its marker: circle, square, triangle, diamond, triangle that points down, plus,
+    /// cross, hourglass.
+    pub marker: usize,
 }
 
 impl From<[usize; 3]> for Style {
@@ -45,7 +47,7 @@ impl Style {
     }
 
     /// The marker's outline around where a path's pen stands, 7 units wide.
-    pub fn marker(self) -> &'static str {
+    pub fn outline(self) -> &'static str {
         &table().markers[self.marker]
     }
 

@@ -281,7 +281,7 @@ fn inks(style: Style, alone: bool) -> Option<String> {
 
 /// A style's marker at a place.
 fn marker(style: Style, x: f64, y: f64) -> String {
-    format!("M{x:.1} {y:.1}{}", style.marker())
+    format!("M{x:.1} {y:.1}{}", style.outline())
 }
 
 /// Style of a drawing without a page around it.

@@ -13,6 +13,7 @@ same scenario and seed give the same result, to the last bit, here and by ``simn
 
 from ._comparison import Comparison, compare
 from ._discipline import Discipline
+from ._looks import looks
 from ._paper import Paper, paper, papers
 from ._replay import Replay, replay
 from ._result import Result
@@ -57,6 +58,7 @@ __all__ = [
     "datagrams",
     "game",
     "geomspace",
+    "looks",
     "messages",
     "paper",
     "papers",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict
 
+from ._looks import looks
 from ._simnel import Error
 
 if TYPE_CHECKING:
@@ -34,9 +35,11 @@ def result(run: "Result") -> Any:
     above.legend()
     latency = run.latency
     points = latency.cdf()
-    below.step(points["ms"], points["share"], where="post")
+    disciplines = list(dict.fromkeys(run.qdisc))
+    look = looks(disciplines)[disciplines[0]]
+    below.step(points["ms"], points["share"], where="post", **look)
     below.set(xlabel=f"{latency.what} (ms)", ylabel="share not above", ylim=(0, 1))
     positive = any(value > 0 for value in points["ms"])
     below.set_xscale("log" if positive else "linear")
-    figure.suptitle(" / ".join(dict.fromkeys(run.qdisc)))
+    figure.suptitle(" / ".join(disciplines))
     return figure
