@@ -106,7 +106,7 @@ pub const TOGETHER: &[Case] = &[
     ("ending_in_good_order_loses_nothing", ending_in_good_order_loses_nothing),
 ];
 
-/// Cases that need the whole machine, since they let traffic pass unshaped, take a core or are exact.
+/// Cases that need the whole machine: they let traffic pass unshaped, take a core or are exact.
 pub const ALONE: &[Case] = &[
     ("a_killed_daemon_lets_traffic_pass", a_killed_daemon_lets_traffic_pass),
     (
