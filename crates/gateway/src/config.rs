@@ -305,6 +305,11 @@ fn fit(settings: &Settings, line: usize, rule_lines: &[usize]) -> Result<(), Str
     }
     for direction in Direction::BOTH {
         let Some(config) = settings.direction(direction) else { continue };
+        let lanes = settings.tuning.lanes;
+        if lanes.are_several() {
+            let shared = lanes.shared(config).map_err(|e| format!("{direction}: {e}"));
+            shared.map_err(|e| named(line, &settings.interface, e))?;
+        }
         for rule in &settings.rules {
             let line = rule_lines.get(rule.number - 1).copied().unwrap_or(line);
             rules::plan(slice::from_ref(rule), direction, config)
@@ -647,6 +652,19 @@ mod tests {
             ("[[interface]]\nname = \"lte\"\n", "line 4: interface `lte`: neither `download`"),
             ("mark_mask = 7\n", "line 1: interface `eth0`: mark mask 0x7"),
             ("lanes = 2\nbackend = \"kernel\"\n", "line 1: interface `eth0`: lanes of"),
+            (
+                "lanes = 2\nqdisc = \"fq_codel\"\n",
+                "line 1: interface `eth0`: upload: only cake shares a rate over several lanes",
+            ),
+            (
+                "lanes = 2\nqdisc = \"cake savings 15kb\"\n",
+                "line 1: interface `eth0`: upload: `savings` does not fit",
+            ),
+            (
+                "lanes = 2\n[[share]]\naddress = \"10.0.0.1\"\nupload = \"1mbit\"\n",
+                "line 1: interface `eth0`: upload: only cake shares a rate over several lanes, \
+                 and without shares: leave `lanes` out",
+            ),
             ("\n[[rule]]\ntier = \"lowest\"\n", "line 5: rule 1: "),
             (
                 "[[rule]]\npass = true\ndscp = [8]\n\n[[rule]]\ndscp = [9]\ntier = \"video\"\n",

@@ -3,6 +3,8 @@
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
+use simnel_core::qdisc::cake::{Member, Params};
+use simnel_core::qdisc::Config;
 
 use crate::vitals::MOST_LANES;
 
@@ -62,6 +64,19 @@ impl Lanes {
             Spread::deserialize(word).map_err(lanes_are_spread)
         };
         Ok(Lanes { count, by: by.map(spread).transpose()?.unwrap_or_default() })
+    }
+
+    /// Settings of a direction that several lanes share.
+    ///
+    /// # Errors
+    /// It is not cake, which alone can be shared, or has words that lanes cannot have.
+    pub(crate) fn shared(self, config: &Config) -> Result<&Params, String> {
+        let Config::Cake(params) = config else {
+            let why = "only cake shares a rate over several lanes, and without shares";
+            return Err(format!("{why}: leave `lanes` out"));
+        };
+        Member::suits(params).map_err(|e| format!("{e}; with one lane it can be had"))?;
+        Ok(params)
     }
 
     /// True if there is more than one.

@@ -209,12 +209,15 @@ impl Changes {
                 let why = format!("no change of `{interface}` is on trial, and none was kept here");
                 return Err((StatusCode::CONFLICT, why));
             };
-            let Kept { direction, before, after, .. } = kept.remove(last);
-            if in_force(client, direction)? != after {
+            let Kept { direction, before, after, .. } = &kept[last];
+            if in_force(client, *direction)? != *after {
                 let why = format!("the {direction} was changed since by somebody else");
+                kept.remove(last);
                 return Err((StatusCode::CONFLICT, why));
             }
-            client.change(direction, &before).map_err(refused)?;
+            client.change(*direction, before).map_err(refused)?;
+            // What the daemon refused can be taken back later.
+            let Kept { direction, before, .. } = kept.remove(last);
             undone.push(json!({ "direction": direction, "after": before }));
         }
         Ok(json!({ "undone": undone }))

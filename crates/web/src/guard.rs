@@ -70,7 +70,9 @@ impl Guard {
             return Ok(());
         }
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let bearer = bearer.and_then(|value| value.strip_prefix("Bearer "));
+        let bearer = bearer.and_then(|value| value.split_once(' '));
+        let bearer = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let bearer = bearer.map(|(_, given)| given);
         // The page has it in its address, and the stream of events can have no header.
         let query = uri.query().unwrap_or_default().split('&');
         let query = query.filter_map(|pair| pair.strip_prefix("token=")).next();
@@ -170,6 +172,8 @@ mod tests {
         assert_eq!(asked("/?token=secret", &[host]), Ok(()));
         assert_eq!(asked("/?a=b&token=secret", &[host]), Ok(()));
         assert_eq!(asked("/", &[host, ("authorization", "Bearer secret")]), Ok(()));
+        assert_eq!(asked("/", &[host, ("authorization", "bearer secret")]), Ok(()));
+        assert_eq!(asked("/", &[host, ("authorization", "Basic secret")]), Err(Refused::Token));
         assert_eq!(
             asked("/?token=secret", &[host, ("authorization", "Bearer x")]),
             Err(Refused::Token)

@@ -5,10 +5,12 @@
 //! No fault of the file ends anything. A damaged one is set aside as `FILE.damaged`; on a full disk
 //! saving is tried again each minute, with everything.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{self, catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, ReadableTable, StorageBackend, StorageError, TableDefinition};
@@ -192,10 +194,26 @@ fn write(database: &Database, changes: &[Change]) -> Result<(), Fault> {
     transaction.commit().map_err(|error| any(error.into()))
 }
 
-/// A panic about what a file says is a fault of the file.
+thread_local! {
+    /// True while this thread reads or writes the file.
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A panic about what a file says is a fault of the file, which is told as such, without a trace.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(Fault::Damaged("it cannot be understood".into())))
+    static HUSH: Once = Once::new();
+    HUSH.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_GUARDED.get() {
+                before(info);
+            }
+        }));
+    });
+    IS_GUARDED.set(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    IS_GUARDED.set(false);
+    done.unwrap_or_else(|_| Err(Fault::Damaged("it cannot be understood".into())))
 }
 
 fn opening(error: DatabaseError) -> Fault {

@@ -235,13 +235,10 @@ impl Gateway {
             return Ok(vec![self.build(direction, config)?]);
         }
         let refused = |reason| Error::Discipline { direction, reason };
-        let Config::Cake(params) = self.ruled.told(config) else {
-            return Err(refused(
-                "only cake shares a rate over several lanes: leave `lanes` out".into(),
-            ));
-        };
-        let members = Member::all(&params, &self.device, lanes.count.into(), &Timing::THREADS)
-            .map_err(|e| refused(format!("{e}; with one lane it can be had")))?;
+        let config = self.ruled.told(config);
+        let params = lanes.shared(&config).map_err(refused)?;
+        let members = Member::all(params, &self.device, lanes.count.into(), &Timing::THREADS)
+            .map_err(|e| refused(e.to_string()))?;
         Ok(members.into_iter().map(|member| Box::new(member) as BoxedQdisc).collect())
     }
 

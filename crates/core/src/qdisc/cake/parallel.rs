@@ -75,7 +75,7 @@ impl Member {
     ) -> Result<Vec<Member>, ConfigError> {
         let range = (1..=MOST_SEATS).contains(&count);
         accept(range, "mq", "1 to 256 transmit queues")?;
-        suits(params)?;
+        Member::suits(params)?;
         let mut members = reserved(count)?;
         for (number, seat) in Shared::seats(count, timing)?.enumerate() {
             let seed = Random::derive(device.seed, number as u64).u64();
@@ -86,6 +86,16 @@ impl Member {
             members.push(Member(cake));
         }
         Ok(members)
+    }
+
+    /// An error unless parallel queues can have these settings.
+    pub fn suits(params: &Params) -> Result<(), ConfigError> {
+        accept(!params.bandwidth.is_unlimited(), "bandwidth", "a rate that parallel queues share")?;
+        let is_steady = !params.autorate_ingress;
+        accept(is_steady, "autorate-ingress", "a rate that is given, on parallel queues")?;
+        accept(params.savings.is_none(), "savings", "none on parallel queues")?;
+        let is_unguarded = params.host_guard == HostGuard::Off;
+        accept(is_unguarded, "host-guard", "`no-host-guard` on parallel queues")
     }
 
     /// Leaves the line to the others if all that was queued has been dropped: nobody asks an empty
@@ -100,16 +110,6 @@ impl Member {
 /// An error unless `ok`.
 fn accept(ok: bool, option: &'static str, expected: &'static str) -> Result<(), ConfigError> {
     ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
-}
-
-/// An error unless parallel queues can have these settings.
-fn suits(params: &Params) -> Result<(), ConfigError> {
-    accept(!params.bandwidth.is_unlimited(), "bandwidth", "a rate that parallel queues share")?;
-    let is_steady = !params.autorate_ingress;
-    accept(is_steady, "autorate-ingress", "a rate that is given, on parallel queues")?;
-    accept(params.savings.is_none(), "savings", "none on parallel queues")?;
-    let is_unguarded = params.host_guard == HostGuard::Off;
-    accept(is_unguarded, "host-guard", "`no-host-guard` on parallel queues")
 }
 
 impl Cake {
@@ -186,7 +186,7 @@ impl Managed for Member {
 
     fn prepare(&self, config: &Config, _: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
         let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        suits(params)?;
+        Member::suits(params)?;
         Ok(Box::new(Member(Cake::boxed(self.0.arena.capacity(), params, &self.0.device)?)))
     }
 
