@@ -50,11 +50,18 @@ def test_scenarios_and_numbers_are_swept(upload):
         ({"rtt": ["10ms", "10mz"]}, "rtt=10mz"),
         ({"qdisc": ["fq_codel", "caek"]}, "cake"),
         ({"qdisc": []}, "no values"),
+        ({"rtt": ["10ms", "20ms", "10ms"]}, "`rtt=10ms` is said twice"),
     ],
 )
 def test_what_is_wrong_is_refused_before_anything_runs(line, over, said):
     with pytest.raises(simnel.Error, match=said):
         simnel.sweep(line, over=over, duration="100000s", progress=False)
+
+
+def test_values_may_come_one_by_one(line):
+    over = {"rtt": (f"{ms}ms" for ms in (10, 20))}
+    table = simnel.sweep(line, over=over, repetitions=1, duration="1s", warmup="0s", progress=False)
+    assert table["rtt"] == ["10ms", "20ms"]
 
 
 def test_ctrl_c_ends_a_sweep(line, ctrl_c):

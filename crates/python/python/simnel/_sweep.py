@@ -84,9 +84,13 @@ def sweep(
         raise Error(f"{batch} runs in a task; expected one or more")
     scenario = Scenario.of(line, traffic, duration, warmup)
     keys, axes = list(over), [list(values) for values in over.values()]
-    empty = [key for key, values in over.items() if not list(values)]
-    if empty:
-        raise Error(f"`{empty[0]}` has no values; expected one or more")
+    for key, values in zip(keys, axes):
+        if not values:
+            raise Error(f"`{key}` has no values; expected one or more")
+        for n, value in enumerate(values):
+            if value in values[:n]:
+                twice = f"{key}={_shown(value)}"
+                raise Error(f"`{twice}` is said twice; expected each value once, and repetitions")
     settings = [dict(zip(keys, values)) for values in product(*axes)]
     # What is wrong is refused before anything runs.
     jobs = _jobs(scenario, settings, repetitions, qdisc)
