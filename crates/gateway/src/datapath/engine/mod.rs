@@ -347,7 +347,7 @@ impl Engine {
         self.owner.released - before
     }
 
-    /// At `real`: what is late is counted, and time in which nothing could leave is forfeited.
+    /// At `real`: what is late is counted, and time in which the kernel took nothing is forfeited.
     fn account_for_lost_time(&mut self, real: Time) {
         let now = self.pace.at(real);
         if let Some(planned) = self.planned.take().filter(|&planned| planned <= now) {
@@ -355,26 +355,35 @@ impl Engine {
             let bucket = (u64::BITS - late.as_micros().leading_zeros()) as usize;
             self.counters.lateness[bucket.min(LATENESS_BUCKETS - 1)] += 1;
         }
-        let lost = match self.due {
-            // What was released leaves when the kernel takes it; the next is due as long after it.
-            _ if self.owner.verdicts.waiting() => Span(u64::MAX),
-            Some(due) if self.pace.keeps_a_rate() => {
-                now.since(due).saturating_sub(self.tuning.catch_up)
-            }
-            _ => Span::ZERO,
-        };
-        let forfeit = lost.min(now.since(self.told));
+        // What was released leaves when the kernel takes it; the next is due as long after it.
+        if self.owner.verdicts.waiting() {
+            self.forfeit(Span(u64::MAX), real);
+        }
+    }
+
+    /// Takes `lost` off the discipline's clock, as far as it has not been told of it.
+    #[cold]
+    fn forfeit(&mut self, lost: Span, real: Time) {
+        let forfeit = lost.min(self.pace.at(real).since(self.told));
         if forfeit > Span::ZERO {
             self.pace.forfeit(forfeit, real);
             self.counters.forfeited += forfeit;
         }
     }
 
-    /// The time that the discipline is told now, and the real one.
+    /// The time that the discipline is told now, and the real one. What is later than a burst may
+    /// make up for is forfeited before, wherever in a turn the thread was held up.
     #[inline]
     fn tell(&mut self, kernel: &impl Kernel) -> (Time, Time) {
         let real = kernel.now();
-        self.told = self.pace.at(real);
+        let now = self.pace.at(real);
+        self.told = match self.due {
+            Some(due) if due + self.tuning.catch_up < now && self.pace.keeps_a_rate() => {
+                self.forfeit(now.since(due + self.tuning.catch_up), real);
+                self.pace.at(real)
+            }
+            _ => now,
+        };
         (self.told, real)
     }
 

@@ -20,6 +20,8 @@ const START: Time = Time(7_000_000_000);
 #[derive(Default)]
 struct Fake {
     now: Cell<Time>,
+    /// Passes in each receive call.
+    takes: Span,
     waiting: VecDeque<Vec<u8>>,
     batch: Vec<Vec<u8>>,
     said: Vec<(u32, bool)>,
@@ -36,6 +38,7 @@ impl Kernel for Fake {
         if self.fails {
             return Err(io::Error::from_raw_os_error(libc::ENOBUFS));
         }
+        self.now.set(self.now.get() + self.takes);
         let count = self.waiting.len().min(BATCH);
         self.batch = self.waiting.drain(..count).collect();
         Ok((count, count == BATCH))
@@ -203,6 +206,15 @@ fn lateness_is_counted_and_what_is_too_much_is_forfeited() {
         let due = 2 + (late_us - forfeited_us) / 1_000;
         assert!((line.gone().len() as u64).abs_diff(due) <= 1, "{late_us}: {:?}", line.gone());
     }
+    // A thread that is stopped in the middle of a turn forfeits as much as one that sleeps on.
+    let mut line = shaped(Tuning::default());
+    let rest = line.arrive(1..40).turn();
+    line.kernel.takes = Span::from_millis(120);
+    line.later(rest.time);
+    let forfeited = micros(line.counters().forfeited);
+    // Reckoned by the clock that is slower by a packet each second.
+    assert!((115_800..=116_000).contains(&forfeited), "{forfeited}");
+    assert!(line.gone().len() <= 7, "{:?}", line.gone());
     let mut free = Loop::new(None, "pfifo limit 40", Tuning::default());
     free.arrive(1..3).turn();
     free.arrive(3..9).later(Span::from_secs(9));

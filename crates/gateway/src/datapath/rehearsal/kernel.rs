@@ -331,6 +331,11 @@ impl Kernel for Model {
     }
 
     fn receive(&mut self) -> io::Result<(usize, bool)> {
+        if self.is_loaded() && self.strikes(Trouble::Stopped, 500) {
+            let late = self.time_of(Trouble::Stopped, Span::from_millis(200));
+            self.books.excuse(late);
+            self.advance(late);
+        }
         self.deliver();
         if !self.socket.is_empty() && self.strikes(Trouble::ReceiveFails, 100) {
             return Err(io::Error::from_raw_os_error(match self.wake_ups.below(2) {

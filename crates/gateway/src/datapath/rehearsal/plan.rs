@@ -23,6 +23,7 @@ troubles! {
     ReceiveFails "receive-fails",
     Refused "refused",
     Late "late",
+    Stopped "stopped",
     Spurious "spurious",
     Suspended "suspended",
     Starved "starved",
