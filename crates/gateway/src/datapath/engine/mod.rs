@@ -117,6 +117,8 @@ pub(super) struct Engine {
     planned: Option<Time>,
     /// When the first queued packet was due as the last turn ended.
     due: Option<Time>,
+    /// The kernel has refused verdicts, which wait.
+    refused: bool,
     /// Packets no longer go through the discipline.
     drained: bool,
     last_id: u32,
@@ -175,6 +177,7 @@ impl Engine {
             told: Time::ZERO,
             planned: None,
             due: None,
+            refused: false,
             drained: false,
             last_id: 0,
         }
@@ -184,12 +187,11 @@ impl Engine {
     pub(super) fn turn(&mut self, kernel: &mut impl Kernel) -> Rest {
         self.counters.turns += 1;
         self.account_for_lost_time(kernel.now());
-        if self.owner.verdicts.waiting() {
+        if self.refused {
             self.give_verdicts(kernel);
         }
-        let refused = self.owner.verdicts.waiting();
         let more = self.take(kernel);
-        if refused {
+        if self.refused {
             // What is released now would leave in one burst with what was refused.
             self.due = self.qdisc.next_event();
             return Rest::sleep(VERDICTS_AGAIN, false);
@@ -283,7 +285,7 @@ impl Engine {
     /// The kernel's number of the last packet that was received, if no verdict waits.
     #[inline]
     pub(super) fn progress(&self) -> Option<u32> {
-        (!self.owner.verdicts.waiting()).then_some(self.last_id)
+        (!self.refused).then_some(self.last_id)
     }
 
     /// The discipline's time at `now`.
@@ -325,6 +327,7 @@ impl Engine {
 
     fn give_verdicts(&mut self, kernel: &mut impl Kernel) {
         self.owner.verdicts.flush(|verdicts| kernel.send(verdicts));
+        self.refused = self.owner.verdicts.waiting();
     }
 
     /// Lets all go that waits, in the order in which it came, and from then on each at once.
@@ -347,7 +350,7 @@ impl Engine {
         self.owner.released - before
     }
 
-    /// At `real`: what is late is counted, and time in which the kernel took nothing is forfeited.
+    /// At `real`: what is late is counted, and what is too late is forfeited.
     fn account_for_lost_time(&mut self, real: Time) {
         let now = self.pace.at(real);
         if let Some(planned) = self.planned.take().filter(|&planned| planned <= now) {
@@ -355,35 +358,40 @@ impl Engine {
             let bucket = (u64::BITS - late.as_micros().leading_zeros()) as usize;
             self.counters.lateness[bucket.min(LATENESS_BUCKETS - 1)] += 1;
         }
-        // What was released leaves when the kernel takes it; the next is due as long after it.
-        if self.owner.verdicts.waiting() {
-            self.forfeit(Span(u64::MAX), real);
-        }
+        self.forfeit(now, real);
     }
 
-    /// Takes `lost` off the discipline's clock, as far as it has not been told of it.
-    #[cold]
-    fn forfeit(&mut self, lost: Span, real: Time) {
-        let forfeit = lost.min(self.pace.at(real).since(self.told));
-        if forfeit > Span::ZERO {
-            self.pace.forfeit(forfeit, real);
-            self.counters.forfeited += forfeit;
+    /// Takes off the discipline's clock, at `now` by that clock, what no burst may make up for, as
+    /// far as it has not been told of it; the clock's time then.
+    #[inline]
+    fn forfeit(&mut self, now: Time, real: Time) -> Time {
+        if self.due.is_none() && self.told + self.tuning.batch < now {
+            // If the thread was held up in this turn, what arrived in it waits since then.
+            self.due = self.qdisc.next_event();
         }
+        let lost = match self.due {
+            // What was released leaves when the kernel takes it; the next is due as long after it.
+            _ if self.refused => Span(u64::MAX),
+            Some(due) if self.pace.keeps_a_rate() => {
+                now.since(due).saturating_sub(self.tuning.catch_up)
+            }
+            _ => return now,
+        };
+        let lost = lost.min(now.since(self.told));
+        if lost == Span::ZERO {
+            return now;
+        }
+        self.pace.forfeit(lost, real);
+        self.counters.forfeited += lost;
+        self.pace.at(real)
     }
 
-    /// The time that the discipline is told now, and the real one. What is later than a burst may
-    /// make up for is forfeited before, wherever in a turn the thread was held up.
+    /// The time that the discipline is told now, and the real one. Wherever in a turn the thread
+    /// was held up, what is too late is forfeited first.
     #[inline]
     fn tell(&mut self, kernel: &impl Kernel) -> (Time, Time) {
         let real = kernel.now();
-        let now = self.pace.at(real);
-        self.told = match self.due {
-            Some(due) if due + self.tuning.catch_up < now && self.pace.keeps_a_rate() => {
-                self.forfeit(now.since(due + self.tuning.catch_up), real);
-                self.pace.at(real)
-            }
-            _ => now,
-        };
+        self.told = self.forfeit(self.pace.at(real), real);
         (self.told, real)
     }
 
@@ -469,7 +477,7 @@ impl Engine {
     fn rest(&mut self, turn: Turn, real: Time) -> Rest {
         let next = if self.drained { None } else { self.qdisc.next_event() };
         self.due = next;
-        if self.owner.verdicts.waiting() {
+        if self.refused {
             return Rest::sleep(VERDICTS_AGAIN, false);
         }
         let Some(next) = next else { return Rest::sleep(BEAT, true) };

@@ -20,8 +20,8 @@ const START: Time = Time(7_000_000_000);
 #[derive(Default)]
 struct Fake {
     now: Cell<Time>,
-    /// Passes in each receive call.
-    takes: Span,
+    /// Times that the next receive calls take.
+    takes: VecDeque<Span>,
     waiting: VecDeque<Vec<u8>>,
     batch: Vec<Vec<u8>>,
     said: Vec<(u32, bool)>,
@@ -38,7 +38,7 @@ impl Kernel for Fake {
         if self.fails {
             return Err(io::Error::from_raw_os_error(libc::ENOBUFS));
         }
-        self.now.set(self.now.get() + self.takes);
+        self.now.set(self.now.get() + self.takes.pop_front().unwrap_or_default());
         let count = self.waiting.len().min(BATCH);
         self.batch = self.waiting.drain(..count).collect();
         Ok((count, count == BATCH))
@@ -206,19 +206,38 @@ fn lateness_is_counted_and_what_is_too_much_is_forfeited() {
         let due = 2 + (late_us - forfeited_us) / 1_000;
         assert!((line.gone().len() as u64).abs_diff(due) <= 1, "{late_us}: {:?}", line.gone());
     }
-    // A thread that is stopped in the middle of a turn forfeits as much as one that sleeps on.
-    let mut line = shaped(Tuning::default());
-    let rest = line.arrive(1..40).turn();
-    line.kernel.takes = Span::from_millis(120);
-    line.later(rest.time);
-    let forfeited = micros(line.counters().forfeited);
-    // Reckoned by the clock that is slower by a packet each second.
-    assert!((115_800..=116_000).contains(&forfeited), "{forfeited}");
-    assert!(line.gone().len() <= 7, "{:?}", line.gone());
     let mut free = Loop::new(None, "pfifo limit 40", Tuning::default());
     free.arrive(1..3).turn();
     free.arrive(3..9).later(Span::from_secs(9));
     assert_eq!((free.gone().len(), free.counters().forfeited), (8, Span::ZERO));
+}
+
+/// A thread that is stopped in the middle of a turn forfeits as much as one that sleeps on.
+#[test]
+fn time_lost_within_a_turn_is_forfeited() {
+    let mut line = shaped(Tuning::default());
+    let rest = line.arrive(1..40).turn();
+    line.kernel.takes = [Span::from_millis(120)].into();
+    line.later(rest.time);
+    let forfeited = |line: &Loop| micros(line.counters().forfeited);
+    // Reckoned by the clock that is slower by a packet each second.
+    assert!((115_800..=116_000).contains(&forfeited(&line)), "{}", forfeited(&line));
+    assert!(line.gone().len() <= 7, "{:?}", line.gone());
+    // A flood meets an empty queue.
+    let mut line = shaped(Tuning::default());
+    line.kernel.takes = [Span::ZERO, Span::from_millis(120)].into();
+    line.arrive(0..100).turn();
+    assert!((115_800..=116_000).contains(&forfeited(&line)), "{}", forfeited(&line));
+    assert!(line.gone().len() <= 6, "{:?}", line.gone());
+    // While verdicts are refused, all of the time is forfeited.
+    let mut line = shaped(Tuning::default());
+    line.kernel.refuses = true;
+    line.arrive(1..40).turn();
+    line.kernel.takes = [Span::from_millis(120)].into();
+    line.later(Span::from_millis(1));
+    line.kernel.refuses = false;
+    line.later(Span::from_millis(1));
+    assert!(line.gone().len() <= 2, "{:?}", line.gone());
 }
 
 #[test]
