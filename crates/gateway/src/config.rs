@@ -204,6 +204,12 @@ fn at<'a, T>(text: &'a str, table: &'a Spanned<T>) -> impl Fn(String) -> String 
 pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
     let file: File = toml::from_str(text).map_err(|error| fault(text, &error))?;
     let control_dir = file.control_dir.unwrap_or_else(|| PathBuf::from(DEFAULT_CONTROL_DIR));
+    if !control_dir.is_absolute() {
+        return Err(format!(
+            "`control_dir = \"{}\"`: say the whole path, such as {DEFAULT_CONTROL_DIR}",
+            control_dir.display()
+        ));
+    }
     let mut all: Vec<Settings> = Vec::new();
     if file.rule.len() > MOST_RULES {
         return Err(format!(
@@ -641,6 +647,10 @@ mod tests {
             );
         }
         assert!(error("").contains("no [[interface]]"));
+        for directory in ["", "run/simnel"] {
+            let message = error(&format!("control_dir = \"{directory}\"\n"));
+            assert!(message.contains(&format!("`control_dir = \"{directory}\"`")), "{message}");
+        }
         let twice = "[[interface]]\nname = \"a\"\nupload = \"1mbit\"\n".repeat(2);
         assert!(error(&twice).starts_with("line 4: interface `a` occurs twice"));
     }

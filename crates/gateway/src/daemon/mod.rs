@@ -24,7 +24,6 @@ use simnel_core::{Span, Time};
 
 use crate::autorate::{Autorate, Sockets};
 use crate::check::shaper_warnings;
-use crate::config;
 use crate::control::socket_path;
 use crate::control_dir::open_directory;
 use crate::direction::Direction;
@@ -386,7 +385,7 @@ impl Daemon {
             match self.turn() {
                 Next::Continue => {}
                 Next::Exit => break,
-                Next::Reload => match file.as_deref().map(config::read) {
+                Next::Reload => match file.as_deref().map(|file| self.read_again(file)) {
                     Some(Ok(settings)) => self.apply(settings),
                     Some(Err(e)) => self.warn(format!("settings not changed: {e}")),
                     None => self.warn("there is no file of settings to read again"),
@@ -446,16 +445,23 @@ impl Daemon {
         self.served.iter().find_map(dead)
     }
 
+    /// Settings of all interfaces, served or waited for.
+    fn all_settings(&self) -> impl Iterator<Item = &Settings> {
+        let served = self.served.iter().map(|served| served.gateway.settings());
+        let waiting = self.waiting.iter().map(|waiting| &waiting.settings);
+        served.chain(waiting).chain(self.steered.iter().map(Steering::settings))
+    }
+
     /// Gives up what serving does not need (`privileges`).
     fn confine(&mut self, file: Option<&Path>) {
-        let waiting = self.waiting.iter().map(|waiting| &waiting.settings);
-        let settings = self.served.iter().map(|served| served.gateway.settings()).chain(waiting);
-        let settings = settings.chain(self.steered.iter().map(Steering::settings));
-        let is_locked = settings.clone().any(|s| s.tuning.lock_memory);
-        let directories: Vec<PathBuf> = settings.map(|s| s.control_dir.clone()).collect();
+        let is_locked = self.all_settings().any(|s| s.tuning.lock_memory);
+        let directories: Vec<PathBuf> =
+            self.all_settings().map(|s| s.control_dir.clone()).collect();
         let write: Vec<&Path> = directories.iter().map(PathBuf::as_path).collect();
-        // Editors replace a file by another one of its name.
-        let beside = file.and_then(Path::parent).map(|p| match p.as_os_str().is_empty() {
+        // Editors replace a file by another one of its name; where a link leads, too.
+        let target = file.and_then(|file| file.canonicalize().ok());
+        let files = file.into_iter().chain(target.as_deref());
+        let beside = files.filter_map(Path::parent).map(|p| match p.as_os_str().is_empty() {
             true => Path::new("."),
             false => p,
         });

@@ -1,13 +1,50 @@
 //! SIGHUP: what runs becomes what the file says now.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
 use simnel_core::qdisc::Config;
 
 use super::Daemon;
+use crate::config;
 use crate::direction::Direction;
+use crate::error::Error;
 use crate::notice::Notice;
 use crate::settings::{Backend, Settings};
 
 impl Daemon {
+    /// Settings that `file` says now.
+    ///
+    /// # Errors
+    /// Those of [`config::read`]; or the file is one that may have no end, or names another
+    /// `control_dir`, where this process may write nothing.
+    pub(super) fn read_again(&self, file: &Path) -> Result<Vec<Settings>, Error> {
+        let failed = |reason: String| Error::ConfigFile { path: file.to_owned(), reason };
+        let about = file.metadata().map_err(|e| failed(e.to_string()))?;
+        if !about.is_file() {
+            // Whoever opens a pipe may wait for ever.
+            return Err(failed("this is no regular file, and is read at a start only".into()));
+        }
+        let text = config::text(file).map_err(|e| match e.kind() {
+            ErrorKind::PermissionDenied => failed(format!(
+                "{e}: the daemon reads nothing but the directory where the file was at its start: \
+                 let it read the file there, or restart it"
+            )),
+            _ => failed(e.to_string()),
+        })?;
+        let settings = config::parse(&text).map_err(failed)?;
+        let present = self.all_settings().next().map(|settings| &settings.control_dir);
+        let moved =
+            settings.first().filter(|new| present.is_some_and(|old| *old != new.control_dir));
+        match moved {
+            Some(new) => Err(failed(format!(
+                "`control_dir = \"{}\"` is another one: restart the daemon for that",
+                new.control_dir.display()
+            ))),
+            None => Ok(settings),
+        }
+    }
+
     /// Makes what runs be what `settings` say: interfaces come and go, disciplines change in place.
     pub(super) fn apply(&mut self, settings: Vec<Settings>) {
         self.tether.reloaded();
@@ -103,6 +140,6 @@ impl Daemon {
 /// True if the change is more than other settings of the same directions.
 fn needs_restart(old: &Settings, new: &Settings) -> bool {
     let directions = |s: &Settings| (s.upload.is_some(), s.download.is_some());
-    let rest = |s: &Settings| (s.backend, s.mark_bits, s.tuning, s.control_dir.clone());
+    let rest = |s: &Settings| (s.backend, s.mark_bits, s.tuning);
     directions(old) != directions(new) || rest(old) != rest(new) || old.autorate != new.autorate
 }

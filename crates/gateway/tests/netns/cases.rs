@@ -67,6 +67,7 @@ pub const TOGETHER: &[Case] = &[
     ("bridges_that_do_more_are_refused", bridge::bridges_that_do_more_are_refused),
     ("damaged_packets_pass", damaged_packets_pass),
     ("reloading_changes_what_runs", reloading_changes_what_runs),
+    ("a_file_that_cannot_be_taken_over", a_file_that_cannot_be_taken_over_changes_nothing),
     ("flow_offload_is_warned_of", flow_offload_is_warned_of),
     ("deaf_clients_keep_nobody_waiting", control::deaf_clients_keep_nobody_waiting),
     ("flows_are_told_of", flows::flows_are_told_of),
@@ -665,6 +666,39 @@ fn reloading_changes_what_runs() {
     assert!(simnel_gateway::control::Client::connect(&world.control, "wan0").is_err());
     let download = settings("cake bandwidth 7mbit ingress host-guard dst");
     assert_eq!(running("wan1"), [(Direction::Download, download)]);
+    world.stop();
+}
+
+/// Another control directory, and a file that nobody ends; afterwards, where a link leads.
+fn a_file_that_cannot_be_taken_over_changes_nothing() {
+    let mut world = World::new();
+    let (file, elsewhere) = (world.file(), tempfile::tempdir().unwrap());
+    let target = elsewhere.path().join("settings");
+    std::os::unix::fs::symlink(&target, &file).unwrap();
+    let text = |directory: &std::path::Path, rate: &str| {
+        let interface = format!("[[interface]]\nname = \"wan0\"\nupload = \"{rate}\"\n");
+        format!("control_dir = \"{}\"\n{interface}", directory.display())
+    };
+    std::fs::write(&target, text(&world.control, "8mbit")).unwrap();
+    let said = world.start_heard(&["file"]);
+    let rate = |world: &World| {
+        let shown = world.client("wan0").show().unwrap();
+        simnel_core::qdisc::parse(&shown[0].config).unwrap().rate().unwrap().bits()
+    };
+    std::fs::write(&target, text(elsewhere.path(), "7mbit")).unwrap();
+    world.signal(libc::SIGHUP);
+    said.wait_for("is another one: restart the daemon");
+    assert_eq!(rate(&world), 8_000_000);
+    std::fs::remove_file(&target).unwrap();
+    crate::world::run(&format!("mkfifo {}", target.display()));
+    world.signal(libc::SIGHUP);
+    said.wait_for("this is no regular file");
+    assert_eq!(rate(&world), 8_000_000);
+    std::fs::remove_file(&target).unwrap();
+    std::fs::write(&target, text(&world.control, "6mbit")).unwrap();
+    world.signal(libc::SIGHUP);
+    said.wait_for("wan0: upload changed");
+    assert_eq!(rate(&world), 6_000_000);
     world.stop();
 }
 

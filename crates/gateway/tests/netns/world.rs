@@ -189,8 +189,8 @@ impl World {
             }
         });
         self.daemon = Some(child);
-        let interface = interfaces[0].split(['=', ' ']).next().unwrap();
-        said.wait_for(&format!("{interface}: up"));
+        let interface = interfaces[0].split(['=', ' ']).next().filter(|name| *name != "file");
+        said.wait_for(&format!("{}: up", interface.unwrap_or_default()));
         said
     }
 
