@@ -54,7 +54,7 @@ pub(super) fn build(file: &file::File, files: Files) -> Result<Built> {
         return Err(ScenarioError::at(span, "nothing is left to measure", "less than `duration`"));
     }
     let rtt = values::time_or(&line.rtt, DEFAULT_RTT)?;
-    let lines = lines(&file.line, files)?;
+    let lines = lines(&file.line, duration, files)?;
     let mut hosts = Hosts::new(&file.hosts, rtt)?;
     let (mut traffic, mut places) = (Vec::new(), Vec::new());
     for entry in &file.traffic {
@@ -102,9 +102,10 @@ impl Built {
             let line = &mut setup.lines[n];
             line.qdisc = values::discipline(text, rate, span)?;
             // What shapes itself stands before a line without a rate of its own, unless the line
-            // changes: then the line is what it is, and the shaper may be wrong about it.
+            // changes or has less: then the line is what it is, and the shaper is wrong about it.
             let constant = line.steps.is_empty() && !matches!(line.shaper, Shaper::Trace(_));
-            if constant && line.qdisc.rate().is_some() {
+            let fits = |shaped: Rate| line.rate.is_none_or(|rate| shaped <= rate);
+            if constant && line.qdisc.rate().is_some_and(fits) {
                 line.rate = None;
             }
             names[n] = text.replace("{rate}", rate.unwrap_or("{rate}"));
@@ -124,7 +125,7 @@ impl Built {
     }
 }
 
-fn lines(place: &Spanned<file::Line>, files: Files) -> Result<[LineSetup; 2]> {
+fn lines(place: &Spanned<file::Line>, duration: Span, files: Files) -> Result<[LineSetup; 2]> {
     let line = place.get_ref();
     let framing = match &line.framing {
         None => Default::default(),
@@ -180,7 +181,17 @@ fn lines(place: &Spanned<file::Line>, files: Files) -> Result<[LineSetup; 2]> {
                     let what = format!("`{}` follows a trace and changes", direction.name());
                     return Err(ScenarioError::at(word.span(), what, "one of them"));
                 }
-                let at = Time::ZERO + values::time(&change.at)?;
+                if rate.is_none() {
+                    let what = format!("`{}` is unlimited and changes", direction.name());
+                    let expected = "a rate to begin with, such as \"1gbit\"";
+                    return Err(ScenarioError::at(word.span(), what, expected));
+                }
+                let after = values::time(&change.at)?;
+                if after >= duration {
+                    let what = "this change never comes";
+                    return Err(ScenarioError::at(change.at.span(), what, "less than `duration`"));
+                }
+                let at = Time::ZERO + after;
                 if steps.last().is_some_and(|step: &Step| step.at > at) {
                     let what = "this change comes before the one above it";
                     return Err(ScenarioError::at(change.at.span(), what, "changes in order"));

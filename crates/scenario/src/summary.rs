@@ -71,7 +71,7 @@ pub struct LineSummary {
     pub direction: &'static str,
     /// Ethernet frames that passed, Mbit/s.
     pub mbps: f64,
-    /// Share of the line's rate; none if it has no rate.
+    /// Share of the line's rate that was used, framing included; none if it has no rate.
     pub utilisation: Option<f64>,
     /// Time in the discipline.
     pub sojourn_ms: Option<Times>,
@@ -369,7 +369,7 @@ impl Summary {
             LineSummary {
                 direction: line.direction.name(),
                 mbps,
-                utilisation: (capacity > 0.0).then(|| line.bytes as f64 / capacity),
+                utilisation: (capacity > 0.0).then(|| line.framed_bytes as f64 / capacity),
                 sojourn_ms: Times::of(&line.all_sojourn()),
                 sojourn_cdf: cdf(&line.all_sojourn()),
                 longest_queue: line.longest_queue,

@@ -18,6 +18,13 @@ fn what_means_nothing_is_refused_at_its_place() {
         ("", "", "kind = \"bulk\"\nstart = \"10s\"", "\"10s\"", "never starts"),
         ("", "", "kind = \"dash\"\nstart = \"5s\"\nstop = \"5s\"", "\"5s\"", "before it starts"),
         ("", "[[line.change]]\nat = \"2s\"", "kind = \"bulk\"", "\"2s\"", "changes nothing"),
+        (
+            "",
+            "[[line.change]]\nat = \"10s\"\nup = \"1mbit\"",
+            "kind = \"bulk\"",
+            "\"10s\"",
+            "never comes",
+        ),
         ("", "burst = 5000", "kind = \"bulk\"", "5000", "without a bucket"),
         ("", "reorder = \"1%\"", "kind = \"bulk\"", "\"1%\"", "`1%` cannot be used"),
         ("interval = \"0s\"", "", "kind = \"bulk\"", "\"0s\"", "no length"),
@@ -49,6 +56,16 @@ fn a_trace_has_no_other_changes() {
     let trace = |_: &str| Ok("1\n2\n3\n".to_string());
     let error = Scenario::parse(&text, "trace", &trace).expect_err("two rates");
     assert_eq!(error.what, "`up` follows a trace and changes");
+}
+
+#[test]
+fn a_line_that_changes_has_a_rate_before() {
+    let line = "down = \"20mbit\"\nup = \"unlimited\"\n";
+    let change = "[[line.change]]\nat = \"2s\"\nup = \"5mbit\"\n";
+    let text = format!("{TOP}[line]\n{line}{change}[[traffic]]\nkind = \"bulk\"\n");
+    let error = Scenario::parse(&text, "unlimited", &no_files).expect_err("no rate to change");
+    assert_eq!(error.what, "`up` is unlimited and changes");
+    assert_eq!(error.span.map(|span| &text[span]), Some("\"5mbit\""));
 }
 
 #[test]

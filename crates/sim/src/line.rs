@@ -274,8 +274,9 @@ impl Line {
     fn take(&mut self, now: Time, pool: &mut Pool) -> Option<(u32, u32)> {
         let packet = self.qdisc.dequeue(now, pool)?;
         let group = pool.taken(packet, now);
-        self.record.taken(packet, group, now);
-        Some((packet.handle as u32, self.framing.charge(packet)))
+        let length = self.framing.charge(packet);
+        self.record.taken(packet, length, group, now);
+        Some((packet.handle as u32, length))
     }
 
     /// Packets that the discipline has dropped from the beginning.

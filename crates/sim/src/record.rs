@@ -19,6 +19,8 @@ pub(crate) struct LineRecord {
     /// Packets and bytes given to the line.
     pub packets: u64,
     pub bytes: u64,
+    /// Bytes of those on the line, framing included.
+    pub framed_bytes: u64,
     /// The longest queue in packets.
     pub longest: u32,
     /// Packets that came and left, from the beginning.
@@ -41,6 +43,7 @@ impl LineRecord {
             last: NONE,
             packets: 0,
             bytes: 0,
+            framed_bytes: 0,
             longest: 0,
             arrivals: 0,
             departures: 0,
@@ -65,12 +68,13 @@ impl LineRecord {
         self.arrivals - self.departures - dropped
     }
 
-    /// A packet of traffic `group` left the discipline.
+    /// A packet of traffic `group` left the discipline, and occupies so many bytes on the line.
     #[inline]
-    pub fn taken(&mut self, packet: &Packet, group: u32, now: Time) {
+    pub fn taken(&mut self, packet: &Packet, framed: u32, group: u32, now: Time) {
         self.packets += 1;
         self.departures += 1;
         self.bytes += u64::from(packet.len);
+        self.framed_bytes += u64::from(framed);
         self.complete_last();
         if let Some(sojourn) = self.sojourn.get_mut(group as usize) {
             self.last = (group, sojourn.begin(now.since(packet.enqueued)));
@@ -114,7 +118,8 @@ impl LineRecord {
     pub fn start_window(&mut self, now: Time, snapshot: Snapshot) {
         self.sojourn().iter_mut().for_each(Distribution::clear);
         self.series_bytes = self.series_bytes.wrapping_sub(self.bytes);
-        (self.packets, self.bytes, self.longest, self.capacity) = (0, 0, 0, 0);
+        (self.packets, self.bytes, self.framed_bytes) = (0, 0, 0);
+        (self.longest, self.capacity) = (0, 0);
         self.counted_to = now;
         self.at_start = Some(snapshot);
     }
@@ -139,10 +144,10 @@ mod tests {
             record.arrived(dropped);
         }
         assert_eq!((record.queued(1), record.longest), (3, 3));
-        record.taken(&packet(100, 0), 0, Time(5_000_000));
-        record.taken(&packet(50, 0), 1, Time(9_000_000));
+        record.taken(&packet(100, 0), 106, 0, Time(5_000_000));
+        record.taken(&packet(50, 0), 53, 1, Time(9_000_000));
         assert_eq!((record.queued(1), record.longest), (1, 3));
-        assert_eq!((record.packets, record.bytes), (2, 150));
+        assert_eq!((record.packets, record.bytes, record.framed_bytes), (2, 150, 159));
         // The one that left last is counted as well.
         let counts: Vec<u64> = record.sojourn().iter().map(Distribution::count).collect();
         assert_eq!(counts, [1, 1]);
@@ -159,7 +164,7 @@ mod tests {
         let mut record = LineRecord::new(1, 5);
         let take = |record: &mut LineRecord, len| {
             record.arrived(0);
-            record.taken(&packet(len, 0), 0, Time(1_000));
+            record.taken(&packet(len, 0), len, 0, Time(1_000));
         };
         let words = qdisc::parse("pfifo").expect("words");
         let snapshot = qdisc::build(&words, &qdisc::Device::default()).expect("pfifo").snapshot();
@@ -169,6 +174,7 @@ mod tests {
         take(&mut record, 30);
         record.start_window(Time(3_000_000_000), snapshot);
         assert_eq!((record.packets, record.bytes, record.longest), (0, 0, 0));
+        assert_eq!(record.framed_bytes, 0);
         assert_eq!(record.sojourn()[0].count(), 0);
         take(&mut record, 7);
         record.sample();

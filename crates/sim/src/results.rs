@@ -75,6 +75,8 @@ pub struct LineResult {
     pub packets: u64,
     /// Bytes of those (Ethernet frames).
     pub bytes: u64,
+    /// Bytes of those on the line, framing included.
+    pub framed_bytes: u64,
     /// Bytes that the line's rate allows in the window; zero if it has none.
     pub capacity_bytes: u64,
     /// Longest queue in the window, in packets.

@@ -424,6 +424,7 @@ impl From<Run> for Results {
                 direction,
                 packets: line.record.packets,
                 bytes: line.record.bytes,
+                framed_bytes: line.record.framed_bytes,
                 capacity_bytes: line.record.capacity_bytes(),
                 longest_queue: line.record.longest,
                 sojourn: std::mem::take(line.record.sojourn()),

@@ -26,7 +26,8 @@ use crate::terminal::{self, printable_at};
     simnel sim scenarios/evening.toml\n  \
     simnel sim scenarios/rrul.toml --qdisc fq_codel --qdisc cake --seed 1..20 --json\n\n\
 `{rate}` in a discipline's words stands for the line's rate. A discipline that shapes itself\n\
-runs without a line behind it, every other one on the line that the scenario describes.")]
+runs without a line behind it, unless the line has less; every other one runs on the line of the\n\
+scenario.")]
 pub struct Args {
     /// The scenario.
     file: PathBuf,

@@ -284,7 +284,7 @@ impl<'a> View<'a> {
         if line.capacity_bytes == 0 {
             return f64::NAN;
         }
-        line.bytes as f64 / line.capacity_bytes as f64
+        line.framed_bytes as f64 / line.capacity_bytes as f64
     }
 
     /// Packets that the discipline of `direction` dropped to signal or for want of room, and all

@@ -65,6 +65,7 @@ fn line(setup: &Setup, plan: &Plan, direction: Direction, heard: &[Heard]) -> Li
         direction,
         packets: 0,
         bytes: 0,
+        framed_bytes: 0,
         capacity_bytes: 0,
         longest_queue: 0,
         sojourn: vec![Distribution::default(); setup.traffic.len()],
@@ -85,6 +86,8 @@ fn line(setup: &Setup, plan: &Plan, direction: Direction, heard: &[Heard]) -> Li
         let passed = &heard.passed[direction as usize];
         line.packets += passed.waits.len() as u64;
         line.bytes += passed.bytes;
+        // As on a line without framing: of single packets only the times are known.
+        line.framed_bytes += passed.bytes;
         for wait in &passed.waits {
             line.sojourn[flow.group as usize].record(Span::from_micros((*wait).into()));
         }
