@@ -127,7 +127,10 @@ fn ways(text: &str) -> miette::Result<Vec<Way>> {
 
 /// Measures and prints.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let report = with_progress(&args.options()?)?;
+    let options = args.options()?;
+    #[cfg(feature = "lab")]
+    let page = place::page(args.report.as_deref(), "line.html".into(), false)?;
+    let report = with_progress(&options)?;
     if args.json {
         writeln!(out, "{}", report.to_json()).map_err(output_failed)?;
     } else {
@@ -135,7 +138,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     // A page that cannot be written takes no result away.
     #[cfg(feature = "lab")]
-    if let Some(path) = place::page(args.report.as_deref(), "line.html".into(), false) {
+    if let Some(path) = page {
         place::store(&path, super::lab::line_page::page(&report).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! `simnel sim`, `bench sim` and `conformance linux` from outside.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -50,6 +50,45 @@ fn a_report_is_a_page_or_a_folder_of_pages() {
         assert!(at(page).is_file(), "{page}");
     }
     assert!(!path.with_extension("html").exists(), "only where it was asked for");
+}
+
+#[test]
+fn a_report_overwrites_no_file_of_another_kind() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = write(directory.path(), SCENARIO);
+    let scenario = path.to_str().unwrap();
+    let compared = ["compare", "cake", "fq_codel", "--report", scenario];
+    for words in [&["sim", scenario, "--report", scenario][..], &compared] {
+        let output = simnel(words);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("already"), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "", "nothing was simulated");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), SCENARIO);
+    }
+}
+
+/// As from `simnel sim <(sed s/2mbit/3mbit/ FILE)`.
+#[test]
+fn a_scenario_from_a_pipe_has_no_page_beside_it() {
+    let mut command = Command::new(SIMNEL);
+    command.args(["sim", "/dev/stdin"]).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(SCENARIO.as_bytes()).expect("the scenario");
+    let output = child.wait_with_output().expect("an end");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("bulk") && !text(&output.stdout).contains("page: "));
+    assert!(!Path::new("/dev/stdin.html").exists());
+}
+
+#[test]
+fn a_discipline_that_is_there_twice_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = write(directory.path(), SCENARIO);
+    let twice = ["--qdisc", "fq_codel", "--qdisc", "fq_codel "];
+    let output = simnel(&[&["sim", path.to_str().unwrap(), "--json"], &twice[..]].concat());
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
+    assert!(text(&output.stderr).contains("`fq_codel ` is there twice"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use simnel_sim::{Direction, FlowResult, Outcome};
 
 use crate::experiments::paper::measure::quantities;
 use crate::experiments::paper::View;
-use crate::experiments::scenario::Case;
+use crate::experiments::scenario::{each_once, Case};
 use crate::statistics::Estimate;
 use simnel_scenario::file::{File, Host, Line, Traffic};
 use simnel_scenario::summary::{mos, Summary, Times};
@@ -207,6 +207,7 @@ pub fn compare(
         }
         scenarios.push(scenario);
     }
+    each_once(simulations.iter().take(question.contenders.len()).map(|(_, _, one)| one))?;
     // Seed by seed: what was stopped has compared all contenders.
     let seeds = 1..=u64::from(question.repetitions);
     let jobs: Vec<_> =
@@ -377,8 +378,17 @@ mod tests {
         let said = go(&question(["pfifo limit 1000", "cake bandwidth {rate}"]));
         let last = said.last().expect("a verdict");
         assert!(last.starts_with("Verdict: `cake bandwidth {rate}` on this line"), "{said:?}");
-        let said = go(&question(["fq_codel", "fq_codel"]));
+        let said = go(&question(["fq_codel", "fq_codel limit 10240"]));
         assert_eq!(said, ["Verdict: no difference that anybody would notice."]);
+    }
+
+    #[test]
+    fn each_contender_is_there_once() {
+        for again in ["cake bandwidth {rate}", "cake  bandwidth {rate} "] {
+            let twice = question(["cake bandwidth {rate}", again]);
+            let refused = compare(&twice, &AtomicBool::new(false), &|| {}).expect_err(again);
+            assert_eq!(refused.what, "`cake bandwidth 3mbit` is there twice");
+        }
     }
 
     #[test]

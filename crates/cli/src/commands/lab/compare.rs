@@ -54,6 +54,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         rtt: args.rtt.clone(),
         repetitions: args.repetitions,
     };
+    let page = place::page(args.report.as_deref(), usual(args), !args.json)?;
     let interrupt = Interrupt::new()?;
     let progress = Progress::new(compare::runs(&question) as u64);
     let done = compare::compare(&question, interrupt.flag(), &|| progress.advance(1));
@@ -65,7 +66,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     } else {
         table(rows, names, out).map_err(output_failed)?;
     }
-    if let Some(path) = place::page(args.report.as_deref(), usual(args), !args.json) {
+    if let Some(path) = page {
         let stopped = interrupt.has_come();
         let page = whole_page(args, done, stopped).into_diagnostic()?;
         place::store(&path, page.as_bytes())?;

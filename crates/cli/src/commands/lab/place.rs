@@ -1,22 +1,34 @@
 //! Places of pages: `--report PATH` on every command that writes one.
 //!
-//! A path that ends in .html, or that is a file, is the page; any other is a folder in which the
+//! A path that ends in .html, or that is a device, is the page; any other is a folder in which the
 //! page has the name that it has by default, so that pages of different things stand side by side.
+//! A file of another kind is not overwritten: it is what somebody forgot to say -o before.
 
 use std::path::{Path, PathBuf};
 
 use miette::miette;
 use simnel_lab::files::put;
 
-/// The page's path: as asked for, or `usual` where a page is written unasked.
-pub fn page(asked: Option<&Path>, usual: PathBuf, unasked: bool) -> Option<PathBuf> {
-    let Some(path) = asked else { return unasked.then_some(usual) };
+use super::misuse_with_help;
+
+/// The page's path: as asked for, or `usual` where a page is written unasked. To be asked before
+/// what takes time.
+pub fn page(
+    asked: Option<&Path>,
+    usual: PathBuf,
+    unasked: bool,
+) -> miette::Result<Option<PathBuf>> {
+    let Some(path) = asked else { return Ok(unasked.then_some(usual)) };
     let is_html = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("html"));
+    if path.is_file() && !is_html {
+        let what = format!("{} is there already, and is no page", path.display());
+        return Err(misuse_with_help(what, "a path that ends in .html, or a folder"));
+    }
     let is_page = !path.is_dir() && (is_html || path.exists());
-    Some(match usual.file_name() {
+    Ok(Some(match usual.file_name() {
         Some(name) if !is_page => path.join(name),
         _ => path.to_path_buf(),
-    })
+    }))
 }
 
 /// Writes a page, or what stands beside one; its folder is made where it is missing.
@@ -41,20 +53,22 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         std::fs::create_dir(at("there.html")).expect("a folder");
         std::fs::write(at("file"), "").expect("a file");
-        let of = |asked: &Path| page(Some(asked), "x/usual.html".into(), false).expect("asked for");
+        let asked = |asked: &Path| page(Some(asked), "x/usual.html".into(), false);
+        let of = |path: &Path| asked(path).expect("a place").expect("asked for");
         for (asked, expected) in [
             ("page.html", "page.html"),
             ("page.HTML", "page.HTML"),
             ("new", "new/usual.html"),
             ("new/", "new/usual.html"),
             ("there.html", "there.html/usual.html"),
-            ("file", "file"),
         ] {
             assert_eq!(of(&at(asked)), at(expected), "{asked}");
         }
         assert_eq!(of(Path::new("/dev/null")), Path::new("/dev/null"));
-        assert_eq!(page(None, "usual.html".into(), true), Some("usual.html".into()));
-        assert_eq!(page(None, "usual.html".into(), false), None);
+        let refused = asked(&at("file")).expect_err("a file of another kind");
+        assert!(refused.to_string().ends_with("file is there already, and is no page"));
+        let unasked = |unasked| page(None, "usual.html".into(), unasked).expect("no path");
+        assert_eq!((unasked(true), unasked(false)), (Some("usual.html".into()), None));
         store(&at("new/deep/page.html"), b"x").expect("folders are made");
     }
 }

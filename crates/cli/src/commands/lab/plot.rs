@@ -33,6 +33,8 @@ pub struct Args {
 
 /// Draws.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let usual = format!("{}.html", short(&args.files[0])).into();
+    let page = place::page(args.report.as_deref(), usual, true)?;
     let (sweeps, runs): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.files.iter().partition(|file| file.extension().is_some_and(|end| end == "jsonl"));
     let names = names(&runs);
@@ -49,8 +51,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         }
         @for (name, figures) in &swept { h2 { (name) } (page::figures(figures, false)) }
     };
-    let usual = format!("{}.html", short(&args.files[0])).into();
-    if let Some(path) = place::page(args.report.as_deref(), usual, true) {
+    if let Some(path) = page {
         place::store(&path, page::frame("Plots", &body).as_bytes())?;
         writeln!(out, "page: {}", path.display()).map_err(output_failed)?;
     }

@@ -74,6 +74,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         seeds: (args.seed.0..=args.seed.1).collect(),
         capture: args.pcapng.clone(),
     };
+    // A pipe or a device has nothing beside it.
+    let beside = !args.json && args.file.is_file() && !args.file.starts_with("/dev");
+    let page = place::page(args.report.as_deref(), args.file.with_extension("html"), beside)?;
     let interrupt = Interrupt::new()?;
     let progress = Progress::new(plan.runs() as u64 * STEPS);
     let watch = Watch { stop: interrupt.flag(), step: &|| progress.advance(1) };
@@ -99,11 +102,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         write!(out, "{}", runs::table(&scenario, &summaries, terminal::width()))
             .map_err(output_failed)?;
     }
-    let usual = args.file.with_extension("html");
-    if let Some(path) = place::page(args.report.as_deref(), usual, !args.json) {
+    if let Some(path) = page {
         let interval = finished.first().map_or(0.0, |run| run.results.interval.0 as f64 / 1e9);
-        let page = runs::page(&scenario, &text, interval, &summaries).into_diagnostic()?;
-        place::store(&path, page.as_bytes())?;
+        let text = runs::page(&scenario, &text, interval, &summaries).into_diagnostic()?;
+        place::store(&path, text.as_bytes())?;
         if !args.json {
             writeln!(out, "\npage: {}", path.display()).map_err(output_failed)?;
         }

@@ -127,7 +127,7 @@ fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()>
     }
     let (done, all) = sweep::progress(journal).map_err(report)?;
     let usual = !args.json && args.shard.is_none() && !results.is_empty();
-    let page = place::page(args.report.as_deref(), journal.with_extension("html"), usual);
+    let page = place::page(args.report.as_deref(), journal.with_extension("html"), usual)?;
     let mut written = Vec::new();
     if let Some(path) = page {
         let table = sweep::table(journal).map_err(report)?;

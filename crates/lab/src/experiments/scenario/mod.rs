@@ -3,6 +3,7 @@
 //! Runs share nothing, so their results do not depend on how many there are or on how they are
 //! spread. Between its steps each reports progress and looks whether it should stop.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -95,6 +96,7 @@ pub fn run(
     for words in &plan.qdiscs {
         simulations.push(scenario.simulation(Some(words))?);
     }
+    each_once(simulations.iter())?;
     let with_seeds = |simulation| plan.seeds.iter().map(move |seed| (simulation, *seed));
     let jobs: Vec<(&Simulation, u64)> = simulations.iter().flat_map(with_seeds).collect();
     let done: Result<Vec<Option<Finished>>, ScenarioError> = jobs
@@ -109,6 +111,22 @@ pub fn run(
         })
         .collect();
     Ok(done?.into_iter().flatten().collect())
+}
+
+/// Refuses the same disciplines twice: their runs would stand for more than there are.
+pub(super) fn each_once<'a>(
+    simulations: impl Iterator<Item = &'a Simulation>,
+) -> Result<(), ScenarioError> {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut seen = BTreeSet::new();
+    for simulation in simulations {
+        let [up, down] = simulation.qdisc();
+        if !seen.insert([words(up), words(down)]) {
+            let what = format!("`{up}` is there twice");
+            return Err(ScenarioError::whole(what, "each discipline once"));
+        }
+    }
+    Ok(())
 }
 
 fn run_one(

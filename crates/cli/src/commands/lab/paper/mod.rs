@@ -64,6 +64,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         misuse_with_help(format!("no such experiment: `{word}`"), help)
     })?;
     args.arms.check(&experiments)?;
+    let usual = format!("{}.html", args.experiments.join("-")).into();
+    let page = place::page(args.report.as_deref(), usual, false)?;
     let (keep, series) = (args.report.is_some(), args.series);
     let options = Options { repetitions: args.repetitions, keep, series };
     let interrupt = Interrupt::new()?;
@@ -80,8 +82,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         table::summary(&outcomes, out).map_err(output_failed)?;
     }
     let stopped = interrupt.has_come();
-    let usual = format!("{}.html", args.experiments.join("-")).into();
-    if let Some(page) = place::page(args.report.as_deref(), usual, false) {
+    if let Some(page) = page {
         let written = report::write(&outcomes, &readings, &page, stopped);
         written.map_err(|error| place::cannot_write(&page, &error))?;
         if !args.json {
