@@ -88,7 +88,7 @@ fn a_discipline_that_is_there_twice_is_refused() {
     let twice = ["--qdisc", "fq_codel", "--qdisc", "fq_codel "];
     let output = simnel(&[&["sim", path.to_str().unwrap(), "--json"], &twice[..]].concat());
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
-    assert!(text(&output.stderr).contains("`fq_codel ` is there twice"));
+    assert!(text(&output.stderr).contains("`fq_codel` is there twice"));
 }
 
 #[test]

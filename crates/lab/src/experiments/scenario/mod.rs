@@ -120,9 +120,9 @@ pub(super) fn each_once<'a>(
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut seen = BTreeSet::new();
     for simulation in simulations {
-        let [up, down] = simulation.qdisc();
-        if !seen.insert([words(up), words(down)]) {
-            let what = format!("`{up}` is there twice");
+        let [up, down] = simulation.qdisc().each_ref().map(|text| words(text));
+        let what = format!("`{up}` is there twice");
+        if !seen.insert([up, down]) {
             return Err(ScenarioError::whole(what, "each discipline once"));
         }
     }
