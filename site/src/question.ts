@@ -214,7 +214,9 @@ export function asked(question: Question): string {
 /** The same question for a shell. */
 export function toCommand(question: Question): string {
     const text = toToml(question);
-    const disciplines = question.disciplines.map((each) => `--qdisc ${quoted(words(question, each))}`);
+    // `simnel sim` takes each once.
+    const once = new Set(question.disciplines.map((each) => words(question, each).trim().replace(/\s+/g, " ")));
+    const disciplines = [...once].map((each) => `--qdisc ${quoted(each)}`);
     let end = "END";
     while (text.split("\n").includes(end)) end += "D";
     return [

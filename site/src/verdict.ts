@@ -128,7 +128,9 @@ export function verdict(base: Summary[], other: Summary[]): Sentence[] {
         // Neither counts while nobody notices it.
         const change = (before: number, after: number, unnoticed: number) =>
             Math.max(before, after) <= unnoticed ? 0 : Math.sign(Number(after > before * WORTH) - Number(after * WORTH < before));
-        const changes = [change(a.delay, b.delay, UNNOTICED_MS), change(a.lost, b.lost, BORNE)];
+        // Of what is mostly lost, the share that arrives tells more.
+        const lost = change(a.lost, b.lost, BORNE) || change(1 - b.lost, 1 - a.lost, 0);
+        const changes = [change(a.delay, b.delay, UNNOTICED_MS), lost];
         const [isBetter, isWorse] = [changes.includes(-1), changes.includes(1)];
         if (b.isGood) {
             sentences.push({ tone: a.isGood ? "same" : "good", text: `${a.isGood ? word.fine : word.good}: ${figures}` });
