@@ -14,6 +14,7 @@
 //! **Delay** (`paths.rs`): each reflector has a baseline of its own; its *rise* is the RTT above
 //! that. So has each passing connection, by its timestamps. The votes of all are taken together:
 //! their median is the line's delay. Who has not been heard of late does not vote beside others.
+//! Three late answers in turn tell before votes do.
 //! Where a far clock tells, the way back is told from the way there, and each direction has a delay
 //! of its own.
 //!

@@ -4,6 +4,8 @@
 //! each answer, so that a wrong one does not stay for ever, and set anew by [`Paths::shift`]. A
 //! path's vote is the lowest rise of its two latest answers: one late answer is no queue. It counts
 //! for [`STALE`], and where half of all, or three, were heard within [`PROMPT`], for no longer.
+//! Sooner than two answers of a path tell, three in turn of three reflectors do: the delay is at
+//! least the least of them, unless jitter, or a pause of the line, could have made them late.
 //!
 //! A reflector is replaced by the next of the list if it leaves [`DEAD`] probes in turn unanswered
 //! while others answer, or if it disagrees with the median for [`ODD`] answers in turn: it is slow,
@@ -34,6 +36,8 @@ const ROTATION: Span = Span::from_secs(1);
 const PROMPT: Span = Span::from_millis(250);
 /// Votes that are enough.
 const ENOUGH: usize = 3;
+/// Shortest time that answers in turn span: what a pause has held up comes in one burst.
+const SPREAD: Span = Span::from_millis(60);
 /// Differences over which jitter is taken.
 const WEIGHT: u64 = 64;
 /// Longest time between two answers that meet the same queue.
@@ -177,6 +181,8 @@ pub(crate) struct Paths {
     /// RTTs heard that nobody has asked for.
     heard: u32,
     jitter: Jitter,
+    /// The latest answers of reflectors: whose, when, and the rise.
+    row: [Option<(u8, Time, Span)>; 3],
 }
 
 impl Paths {
@@ -198,6 +204,7 @@ impl Paths {
             answering: 0,
             heard: 0,
             jitter: Jitter::default(),
+            row: [None; 3],
         }
     }
 
@@ -211,7 +218,7 @@ impl Paths {
     }
 
     pub fn answer(&mut self, reflector: u8, rtt: Span, now: Time) {
-        let (number, median) = (self.number, self.delay(now));
+        let (number, median) = (self.number, self.voted(now));
         let found = self.active[..number].iter_mut().find(|path| path.name == reflector.into());
         let Some(path) = found else { return };
         let rise = path.hear(rtt, now);
@@ -222,6 +229,18 @@ impl Paths {
         };
         path.odd = if differs { path.odd.saturating_add(1) } else { 0 };
         self.jitter.hear(rise, now);
+        self.row = [self.row[1], self.row[2], Some((reflector, now, rise))];
+    }
+
+    /// The least rise of the three latest answers, if they are of three reflectors and show a
+    /// queue by that.
+    fn common_rise(&self, now: Time) -> Option<Span> {
+        let [Some((a, first, x)), Some((b, _, y)), Some((c, last, z))] = self.row else {
+            return None;
+        };
+        let are_three = a != b && b != c && c != a;
+        let are_spread = last.since(first) >= SPREAD && now.since(first) < PROMPT;
+        (are_three && are_spread && self.jitter.mean < SLIGHT).then(|| x.min(y).min(z))
     }
 
     pub fn lost(&mut self, reflector: u8, _now: Time) {
@@ -323,8 +342,15 @@ impl Paths {
     }
 
     /// The lower median of the votes; None if there is none.
-    pub fn delay(&self, now: Time) -> Option<Span> {
+    fn voted(&self, now: Time) -> Option<Span> {
         median(self.voters(now).filter_map(|path| path.rise(now)))
+    }
+
+    /// The line's delay: what is voted, or what the latest answers have in common, if that is more.
+    /// None if nobody votes.
+    pub fn delay(&self, now: Time) -> Option<Span> {
+        let voted = self.voted(now)?;
+        Some(self.common_rise(now).map_or(voted, |common| voted.max(common)))
     }
 
     /// Makes the latest delays the baseline of every path.
@@ -339,6 +365,7 @@ impl Paths {
                 path.base = None;
             }
         }
+        self.row = [None; 3];
     }
 
     /// RTTs heard since this was last asked.
@@ -495,6 +522,37 @@ mod tests {
     }
 
     /// More than 12 ms from the median, twenty times in turn.
+    #[test]
+    fn three_late_answers_in_turn_are_a_queue() {
+        let answers = |names: [u8; 3], rtts: [u64; 3], apart_ms: u64| {
+            let mut paths = answered(4, &[20; 4], at(0));
+            for (n, (name, rtt)) in names.into_iter().zip(rtts).enumerate() {
+                paths.answer(name, ms(rtt), at(100 + n as u64 * apart_ms));
+            }
+            paths
+        };
+        let late = answers([0, 1, 2], [50, 45, 60], 30);
+        assert_eq!(late.delay(at(160)), Some(ms(25)), "the least of them");
+        assert_eq!(late.delay(at(349)), Some(ms(25)));
+        assert_eq!(late.delay(at(350)), Some(Span::ZERO), "they are of before");
+        for (names, rtts, apart_ms) in [
+            ([0, 1, 2], [50, 45, 60], 29),
+            ([0, 1, 2], [50, 20, 60], 30),
+            ([0, 1, 0], [50, 45, 60], 30),
+            ([0, 0, 1], [50, 45, 60], 30),
+            ([1, 0, 0], [50, 45, 60], 30),
+        ] {
+            let paths = answers(names, rtts, apart_ms);
+            assert_eq!(paths.delay(at(160)), Some(Span::ZERO), "{names:?} {rtts:?} {apart_ms}");
+        }
+        let mut jittery = late.clone();
+        jittery.jitter.mean = SLIGHT;
+        assert_eq!(jittery.delay(at(160)), Some(Span::ZERO));
+        let mut shifted = late;
+        shifted.shift(at(160));
+        assert_eq!(shifted.delay(at(160)), Some(Span::ZERO));
+    }
+
     #[test]
     fn who_disagrees_is_replaced() {
         let mut paths = answered(6, &[20, 20, 20], at(0));
