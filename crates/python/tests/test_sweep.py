@@ -74,7 +74,7 @@ def test_geometric_steps_keep_their_unit():
     assert geomspace("10ms", "1000ms", 3) == ["10ms", "100ms", "1000ms"]
     assert geomspace("1mbit", "8mbit", 4) == ["1mbit", "2mbit", "4mbit", "8mbit"]
     assert geomspace("5", "5", 1) == ["5"]
-    for wrong in (("10ms", "1s", 3), ("x", "1s", 3), ("0ms", "1ms", 2), ("2ms", "1ms", 2)):
+    for wrong in (("10ms", "1s", 3), ("x", "1s", 3), ("0ms", "1ms", 2), ("2ms", "1ms", 2), (1, 10, 3), ("1..2", "3", 2)):
         with pytest.raises(simnel.Error, match="no range"):
             geomspace(*wrong)
 

@@ -70,6 +70,7 @@ def test_disciplines_look_different_and_everywhere_the_same():
     # The discipline owns the colour, with whatever words.
     assert looks["cake"]["color"] == looks["cake diffserv8"]["color"] != looks["fq_codel"]["color"]
     assert simnel.looks(["fq_codel"])["fq_codel"] == looks["fq_codel"]
+    assert simnel.looks("fq_codel") == simnel.looks(["fq_codel"]), "one is not its letters"
 
 
 def test_matplotlib_knows_every_look():

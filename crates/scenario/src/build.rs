@@ -51,7 +51,11 @@ pub(super) fn build(file: &file::File, files: Files) -> Result<Built> {
     let warmup = values::time_or(&file.warmup, Span::ZERO)?;
     if warmup >= duration {
         let span = file.warmup.as_ref().map_or(file.duration.span(), Spanned::span);
-        return Err(ScenarioError::at(span, "nothing is left to measure", "less than `duration`"));
+        return Err(ScenarioError::at(
+            span,
+            "nothing is left after `warmup`",
+            "less than `duration`",
+        ));
     }
     let rtt = values::time_or(&line.rtt, DEFAULT_RTT)?;
     let lines = lines(&file.line, duration, files)?;

@@ -330,12 +330,27 @@ impl File {
 
     /// Reads a text.
     pub fn parse(text: &str) -> Result<File, ScenarioError> {
-        toml::from_str(text).map_err(|error| ScenarioError {
-            what: error.message().trim().to_string(),
-            expected: "the keys that scenarios/README.md describes".into(),
-            span: error.span(),
+        toml::from_str(text).map_err(|error| {
+            let what = error.message().trim();
+            let wants_text = what.ends_with("`, expected a string");
+            let (what, expected) = match error.span().and_then(|span| key(text, span.start)) {
+                Some(key) if what.starts_with("invalid type: ") && wants_text => {
+                    let expected =
+                        "words in quotes, a quantity with its unit: \"20mbit\", \"45ms\"";
+                    (format!("`{key}`: {what}"), expected)
+                }
+                _ => (what.to_string(), "the keys that scenarios/README.md describes"),
+            };
+            ScenarioError { what, expected: expected.into(), span: error.span() }
         })
     }
+}
+
+/// The key of the value at `place`, if it stands on the same line.
+fn key(text: &str, place: usize) -> Option<&str> {
+    let before = text.get(..place)?.rsplit('\n').next()?;
+    let (key, _) = before.split_once('=')?;
+    Some(key.trim())
 }
 
 /// As TOML.

@@ -59,6 +59,15 @@ fn a_trace_has_no_other_changes() {
 }
 
 #[test]
+fn a_number_without_its_unit_is_told_with_its_key() {
+    let error = Scenario::parse("duration = 10\n", "number", &no_files).expect_err("no unit");
+    assert_eq!(error.what, "`duration`: invalid type: integer `10`, expected a string");
+    assert!(error.expected.contains("45ms"), "{error}");
+    let (_, warm) = read("warmup = \"10s\"", "", "kind = \"bulk\"");
+    assert!(warm.expect_err("nothing is measured").what.contains("`warmup`"));
+}
+
+#[test]
 fn a_line_that_changes_has_a_rate_before() {
     let line = "down = \"20mbit\"\nup = \"unlimited\"\n";
     let change = "[[line.change]]\nat = \"2s\"\nup = \"5mbit\"\n";

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable
+from typing import Any, Dict, Iterable, Union
 
 from . import _simnel
 
@@ -10,7 +10,7 @@ from . import _simnel
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", ((-1, 1), (1, 1), (-1, -1), (1, -1)))
 
 
-def looks(names: Iterable[str]) -> Dict[str, Dict[str, Any]]:
+def looks(names: Union[str, Iterable[str]]) -> Dict[str, Dict[str, Any]]:
     """matplotlib's words for a line of each discipline of ``names``.
 
     They are those of the lab's pages and figures: no two of ``names`` look alike, also without
@@ -20,7 +20,7 @@ def looks(names: Iterable[str]) -> Dict[str, Dict[str, Any]]:
     >>> simnel.looks(["cake", "fq_codel"])["cake"]["color"]
     '#0072b2'
     """
-    names = list(dict.fromkeys(names))
+    names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     return {
         name: {
             "color": colour,

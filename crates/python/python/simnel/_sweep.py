@@ -35,8 +35,9 @@ def geomspace(first: str, last: str, points: int) -> List[str]:
     >>> geomspace("10ms", "1000ms", 3)
     ['10ms', '100ms', '1000ms']
     """
-    form = r"([0-9.]+)\s*([a-zA-Z%/]*)"
-    begin, end = (re.fullmatch(form, word.strip()) for word in (first, last))
+    form = r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*([a-zA-Z%/]*)"
+    words = (word.strip() if isinstance(word, str) else "" for word in (first, last))
+    begin, end = (re.fullmatch(form, word) for word in words)
     if begin is None or end is None or begin[2] != end[2] or points < 1:
         raise Error(
             f"no range from `{first}` to `{last}`; "
