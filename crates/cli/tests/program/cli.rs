@@ -230,3 +230,16 @@ fn a_terminal_obeys_nothing_of_what_others_wrote() {
     let page = std::fs::read_to_string(&report).unwrap();
     assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'), "the page");
 }
+
+#[test]
+fn a_port_that_is_taken_is_told_with_another_way() {
+    let folder = tempfile::tempdir().expect("a directory");
+    std::fs::write(folder.path().join("index.html"), "").expect("a page");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = other.local_addr().expect("its address").port().to_string();
+    let words = ["lab", "--no-open", "--port", &port, folder.path().to_str().expect("a path")];
+    let output = simnel(&words);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("in use") && said.contains("--port"), "{said}");
+}

@@ -1,10 +1,11 @@
 //! `simnel lab`: the lab in a browser, from the files that `make site` has made.
 
+use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
-use miette::IntoDiagnostic;
+use miette::{miette, IntoDiagnostic};
 
 /// Serve the lab's pages to a browser on this machine, and open it.
 #[derive(clap::Args)]
@@ -27,7 +28,14 @@ pub struct Args {
 
 /// Serves.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
-    let folder = simnel_web::Folder::bind(&args.folder, args.port).into_diagnostic()?;
+    let folder = match simnel_web::Folder::bind(&args.folder, args.port) {
+        Err(error @ simnel_web::Error::Listen(..)) => {
+            let reason = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+            let help = "another port: --port PORT; 0 is any that is free";
+            return Err(miette!(help = help, "{error}{reason}"));
+        }
+        folder => folder.into_diagnostic()?,
+    };
     let address = format!("http://{}/", folder.address().into_diagnostic()?);
     crate::say!("simnel: {address}");
     // Where nobody looks there is nothing to open.
