@@ -94,7 +94,42 @@ pub enum Error {
 }
 
 impl Error {
+    /// Nobody is at `address`, or who is there says nothing: of a socket with a time limit the
+    /// system calls that a lack of resources.
+    pub(crate) fn unreachable(
+        address: SocketAddr,
+        command: &'static str,
+        source: io::Error,
+    ) -> Error {
+        let source = match source.kind() {
+            io::ErrorKind::WouldBlock => late(),
+            _ => source,
+        };
+        Error::Unreachable { address, command, source }
+    }
+
     pub(crate) fn system(doing: impl Into<String>, source: io::Error) -> Error {
         Error::System { doing: doing.into(), source }
+    }
+}
+
+/// An answer that did not come, or not all of it.
+pub(crate) fn late() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "it is silent")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_called_so() {
+        let address = ([192, 0, 2, 1], 7730).into();
+        let silent = Error::unreachable(address, "irtt server", io::ErrorKind::WouldBlock.into());
+        let expected = "no answer from 192.0.2.1:7730: it is silent (is `irtt server` running";
+        assert!(silent.to_string().starts_with(expected), "{silent}");
+        let refused = io::ErrorKind::ConnectionRefused.into();
+        let refused = Error::unreachable(address, "irtt server", refused).to_string();
+        assert!(refused.contains("connection refused"), "{refused}");
     }
 }

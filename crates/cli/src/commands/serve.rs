@@ -79,10 +79,19 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     if address.ip().is_loopback() {
         crate::say!("  only this machine can connect; --listen 0.0.0.0 lets others in");
     } else {
-        crate::say!("  `simnel test --server {address}` measures from elsewhere");
+        let host = reachable(address);
+        crate::say!("  `simnel test --server {host}` measures from elsewhere");
     }
     server.run();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where others find what listens at `address`: at all addresses of a machine it has no one name.
+fn reachable(address: SocketAddr) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("HOST:{}", address.port()),
+        false => address.to_string(),
+    }
 }
 
 /// Port of the page.
@@ -116,7 +125,7 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
         notice: |text| crate::say!("simnel: {text}"),
     };
     let server = simnel_web::Server::bind(settings).into_diagnostic()?;
-    let address = server.address();
+    let address = reachable(server.address());
     match &args.token_file {
         None => crate::say!("simnel: http://{address}/ , metrics at /metrics"),
         Some(file) => crate::say!(

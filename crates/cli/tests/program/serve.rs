@@ -66,6 +66,25 @@ fn servers_for_nobody_and_tokens_to_be_guessed_are_refused() {
     }
 }
 
+/// No command that is told leads to 0.0.0.0.
+#[test]
+fn servers_at_all_addresses_are_told_as_a_host_to_be_named() {
+    for (arguments, told) in [(&["--test"][..], "--server HOST:"), (&[], "http://HOST:")] {
+        let room = tempfile::tempdir().unwrap();
+        let token = room.path().join("token");
+        std::fs::write(&token, "long enough\n").unwrap();
+        let child = Command::new(SIMNEL)
+            .args(["serve", "--listen", "0.0.0.0:0", "--control-dir"])
+            .args([room.path(), "--token-file".as_ref(), &token])
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut server = Ended(child.expect("the program starts"));
+        let said = BufReader::new(server.0.stderr.take().unwrap());
+        assert!(said.lines().map(Result::unwrap).any(|line| line.contains(told)), "{told}");
+    }
+}
+
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it serves");
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();

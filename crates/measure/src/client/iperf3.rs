@@ -150,7 +150,7 @@ impl Test {
 }
 
 fn unreachable(address: SocketAddr, source: io::Error) -> Error {
-    Error::Unreachable { address, command: "iperf3 --server", source }
+    Error::unreachable(address, "iperf3 --server", source)
 }
 
 /// Sends until stopped or closed.

@@ -18,7 +18,7 @@ pub(crate) fn probes(
     time: Duration,
     start: Instant,
 ) -> Result<Prober, Error> {
-    let failed = |source| Error::Unreachable { address, command: "irtt server", source };
+    let failed = |source| Error::unreachable(address, "irtt server", source);
     let any: SocketAddr = if address.is_ipv4() { ([0; 4], 0).into() } else { ([0; 16], 0).into() };
     let socket = UdpSocket::bind(any).map_err(failed)?;
     socket.connect(address).map_err(failed)?;

@@ -33,6 +33,7 @@ use tokio_rustls::TlsConnector;
 
 use super::load::{Carried, Load, Meter, Plan, Rate, Requests};
 use super::Peer;
+use crate::error::late;
 use crate::way::Way;
 use crate::Error;
 
@@ -149,11 +150,7 @@ fn resolve((host, port): (&str, u16)) -> Result<SocketAddr, Error> {
 }
 
 fn unreachable(address: SocketAddr, source: io::Error) -> Error {
-    Error::Unreachable { address, command: "networkQuality server", source }
-}
-
-fn late() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "no answer in time")
+    Error::unreachable(address, "networkQuality server", source)
 }
 
 /// TCP, or TLS above it.

@@ -12,6 +12,7 @@ use socket2::SockRef;
 
 use super::load::{Carried, Load, Meter, Plan, Rate, Requests};
 use super::probe::{Language, Prober};
+use crate::error::late;
 use crate::server::{is_wait, prepare, write, Size};
 use crate::way::Way;
 use crate::wire::{self, Answer, Blocks, Count, Head, Probe, Purpose, Request};
@@ -62,7 +63,7 @@ fn ask(
     session: Option<&wire::Session>,
     token: Option<String>,
 ) -> Result<(TcpStream, Answer), Error> {
-    let failed = |source| Error::Unreachable { address, command: COMMAND, source };
+    let failed = |source| Error::unreachable(address, COMMAND, source);
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(failed)?;
     let answer = request(&mut stream, purpose, session, token).map_err(failed)?;
     let answer: Answer =
@@ -91,15 +92,21 @@ fn request(
     let mut line = serde_json::to_vec(&request)?;
     line.push(b'\n');
     stream.write_all(&line)?;
-    let (mut answer, mut byte) = (Vec::new(), [0]);
-    while answer.len() < wire::MAX_LINE {
-        stream.read_exact(&mut byte)?;
-        if byte[0] == b'\n' {
-            break;
+    first_line(stream, Instant::now() + PATIENCE)
+}
+
+/// The peer's first line, which is there by `end`, or as long after it as one byte takes.
+fn first_line(peer: &mut impl Read, end: Instant) -> io::Result<Vec<u8>> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.len() < wire::MAX_LINE {
+        peer.read_exact(&mut byte)?;
+        match byte[0] {
+            b'\n' => break,
+            _ if Instant::now() >= end => return Err(late()),
+            other => line.push(other),
         }
-        answer.push(byte[0]);
     }
-    Ok(answer)
+    Ok(line)
 }
 
 /// Our datagrams.
@@ -369,4 +376,19 @@ fn drain(heard: &Receiver<Told>) -> Requests {
         }
     }
     requests
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_line_has_its_time() {
+        let line = &b"{\"ok\":true}\n..."[..];
+        let now = Instant::now();
+        let whole = first_line(&mut { line }, now + PATIENCE).unwrap();
+        assert_eq!(whole, b"{\"ok\":true}");
+        let late = first_line(&mut { line }, now).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+    }
 }
