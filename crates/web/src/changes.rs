@@ -61,7 +61,7 @@ struct Kept {
 
 /// Settings of one direction, as `simnel change` takes them.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `direction`, and `rate` or `words`")]
 struct Wanted {
     direction: Direction,
     #[serde(default)]
@@ -75,7 +75,7 @@ struct Wanted {
 
 /// Arguments of `keep` and `undo`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an empty object, {}")]
 struct Nothing {}
 
 impl Changes {
@@ -241,4 +241,21 @@ fn refused(error: Error) -> (StatusCode, String) {
         _ => StatusCode::BAD_GATEWAY,
     };
     (status, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_kind_of_json_is_told_what_is_expected() {
+        for text in ["[]", "7", "\"upload\"", "[\"upload\", 7]"] {
+            let wanted = serde_json::from_str::<Wanted>(text).unwrap_err().to_string();
+            assert!(!wanted.contains("Wanted"), "{text}: {wanted}");
+        }
+        let wanted = serde_json::from_str::<Wanted>("7").unwrap_err().to_string();
+        assert!(wanted.contains("expected an object with `direction`"), "{wanted}");
+        let nothing = serde_json::from_str::<Nothing>("7").unwrap_err().to_string();
+        assert!(nothing.contains("expected an empty object, {}"), "{nothing}");
+    }
 }
