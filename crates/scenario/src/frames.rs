@@ -4,7 +4,7 @@
 //! drawn has few rows: one a flow, or where these are too many one a kind of traffic.
 
 use serde::Serialize;
-use simnel_core::qdisc::cake::{listed_tin, tin_name, DiffservMode, Params};
+use simnel_core::qdisc::cake::{tin_name, DiffservMode, Params};
 use simnel_core::qdisc::{Config, Detail};
 use simnel_core::{Span, Time};
 use simnel_sim::{Direction, Run, Setup, Waiting};
@@ -114,7 +114,7 @@ fn rows(setup: &Setup) -> (Vec<Row>, Vec<usize>) {
             has_windows: false,
             tiers: Direction::BOTH.map(|way| match &setup.lines[way as usize].qdisc {
                 Config::Cake(Params { diffserv: DiffservMode::Besteffort, .. }) => None,
-                Config::Cake(params) => Some(listed_tin(params.diffserv, traffic.dscp)),
+                Config::Cake(params) => Some(params.listed_tin(traffic.dscp, 0)),
                 _ => None,
             }),
         };

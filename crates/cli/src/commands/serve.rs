@@ -72,7 +72,11 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     };
     let token = args.token_file.as_deref().map(secret).transpose()?;
     let time = Duration::from_secs(args.seconds);
-    let limits = Limits { sessions: args.sessions as usize, time, ..Limits::default() };
+    let mut limits = Limits { sessions: args.sessions as usize, time, ..Limits::default() };
+    if listen.ip().is_loopback() {
+        // It carries in seconds what a line does in minutes, and nobody else can ask.
+        limits.bytes = u64::MAX;
+    }
     let server = Server::bind(listen, token, limits).into_diagnostic()?;
     let address = server.address();
     crate::say!("simnel: listening at {address}, TCP and UDP");

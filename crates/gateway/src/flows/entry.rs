@@ -47,6 +47,9 @@ pub struct FlowEntry {
 pub struct HeldFlow {
     /// Code point of the last packet that arrived.
     pub dscp: u8,
+    /// Firewall mark of the last packet that arrived.
+    #[serde(default)]
+    pub mark: u32,
     /// Packets dropped, but for redundant acknowledgements.
     pub drops: u64,
     /// Redundant acknowledgements dropped.
@@ -102,6 +105,7 @@ impl HeldFlow {
     fn of(flow: &Flow, now: Time) -> HeldFlow {
         HeldFlow {
             dscp: flow.dscp,
+            mark: flow.mark,
             drops: flow.drops,
             ack_drops: flow.ack_drops,
             marks: flow.marks,

@@ -46,6 +46,8 @@ pub(crate) struct Flow {
     pub(crate) keys: FlowKeys,
     /// The last packet's code point, as it arrived.
     pub(crate) dscp: u8,
+    /// The last packet's firewall mark, as it arrived.
+    pub(crate) mark: u32,
     /// Packets released.
     pub(crate) packets: u64,
     /// Bytes released.
@@ -74,6 +76,7 @@ impl Flow {
         Flow {
             keys,
             dscp: 0,
+            mark: 0,
             packets: 0,
             bytes: 0,
             drops: 0,
@@ -170,6 +173,7 @@ impl Table {
         if let Some(flow) = &mut self.flows[place] {
             flow.last = now;
             flow.dscp = packet.dscp();
+            flow.mark = packet.mark;
             flow.backlog_packets += 1;
             flow.backlog_bytes += u64::from(packet.len);
         }

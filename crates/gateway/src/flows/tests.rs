@@ -23,7 +23,8 @@ fn all(table: &Table, now: Time) -> Vec<Flow> {
 #[test]
 fn a_packet_is_queued_then_sent_or_dropped() {
     let mut table = Table::new();
-    let (bytes, one) = packet(7);
+    let (bytes, mut one) = packet(7);
+    one.mark = 0x51;
     for _ in 0..4 {
         table.arrived(&one, &bytes, Time(5));
     }
@@ -35,7 +36,7 @@ fn a_packet_is_queued_then_sent_or_dropped() {
     let flows = all(&table, Time(9));
     let [flow] = flows.as_slice() else { panic!("{flows:?}") };
     assert_eq!(flow.keys.ports, [0, 7, 0, 53]);
-    assert_eq!((flow.keys.protocol, flow.dscp), (Some(17), 46));
+    assert_eq!((flow.keys.protocol, flow.dscp, flow.mark), (Some(17), 46, 0x51));
     assert_eq!((flow.packets, flow.bytes, flow.marks, flow.drops), (2, 228, 1, 1));
     assert_eq!((flow.backlog_packets, flow.backlog_bytes), (1, 114));
     assert_eq!(flow.sojourn, Span::from_millis(4));

@@ -445,7 +445,7 @@ impl Span<'_> {
                 _ => 0,
             };
             let cake = of(&classes, entry.direction, |(direction, _)| *direction);
-            let class = |held: HeldFlow| class(cake?.1.as_ref()?, held.dscp);
+            let class = |held: HeldFlow| class(cake?.1.as_ref()?, held);
             FlowView {
                 host: names.of(home(entry)),
                 rate_bps: per_second(entry.bytes, before, ns).saturating_mul(8),
@@ -493,14 +493,15 @@ fn cake_of(words: &str) -> Option<cake::Params> {
     first(&qdisc::parse(words).ok()?)
 }
 
-fn class(cake: &cake::Params, dscp: u8) -> Option<String> {
+/// Name of the tier that a flow's last packet fell into, if there are several.
+fn class(cake: &cake::Params, flow: HeldFlow) -> Option<String> {
     let count = match cake.diffserv {
         cake::DiffservMode::Besteffort => return None,
         cake::DiffservMode::Diffserv3 => 3,
         cake::DiffservMode::Diffserv4 => 4,
         cake::DiffservMode::Diffserv8 | cake::DiffservMode::Precedence => 8,
     };
-    Some(tier_name(count, cake::listed_tin(cake.diffserv, dscp)))
+    Some(tier_name(count, cake.listed_tin(flow.dscp, flow.mark)))
 }
 
 fn tier_name(count: usize, index: usize) -> String {

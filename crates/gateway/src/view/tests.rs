@@ -483,7 +483,7 @@ fn counters_of_a_line_are_told_with_what_is_new() {
 fn tiers_of_a_flow_are_those_of_the_first_cake() {
     let told = |words: &str| {
         let mut look = look(SECOND_NS, 0, 1, vec![flow(Direction::Upload, 2, 1, 1)]);
-        held(&mut look.flows[0]).dscp = 46;
+        (held(&mut look.flows[0]).dscp, held(&mut look.flows[0]).mark) = (46, 0x35);
         look.entries[0].config = words.into();
         let config = qdisc::parse(words).unwrap();
         let qdisc = qdisc::build(&config, &qdisc::Device::default()).unwrap();
@@ -498,6 +498,13 @@ fn tiers_of_a_flow_are_those_of_the_first_cake() {
         (class.as_deref(), tiers),
         (Some("Voice"), names(&["Bulk", "Best Effort", "Video", "Voice"]))
     );
+    // A rule's mark comes first, where it names a tier.
+    for (mask, expected) in
+        [("0xf0", "Video"), ("0x1", "Bulk"), ("0xf", "Voice"), ("0xff", "Voice")]
+    {
+        let (class, _) = told(&format!("cake bandwidth 10mbit diffserv4 fwmark {mask}"));
+        assert_eq!(class.as_deref(), Some(expected), "{mask}");
+    }
     assert_eq!(told("cake bandwidth 10mbit besteffort"), (None, names(&["all"])));
     assert_eq!(told("fq_codel"), (None, names(&[])));
 }

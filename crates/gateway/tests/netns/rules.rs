@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use simnel_core::qdisc::Detail;
 use simnel_gateway::control::{Below, Entry};
 use simnel_gateway::rules::Counted;
+use simnel_gateway::view::{Naming, Viewer};
 use simnel_gateway::Direction;
 
 use crate::hangs::{family_where, kill};
@@ -292,6 +293,27 @@ pub fn rules_choose_tiers() {
     for line in behind.lines().filter(|line| line.contains("mark")) {
         assert!(line.contains("packets 0 "), "a mark of ours stays: {line}");
     }
+
+    // Flows are shown in the tiers that their packets are in.
+    let names = Naming::new(false).names();
+    let view = Viewer::new().look(&world.control, "wan0", &names).unwrap();
+    let flows = view.flows.iter().filter_map(|flow| {
+        let ports = [flow.entry.sport, flow.entry.dport];
+        let port = ports.into_iter().find(|port| (7001..7007).contains(port));
+        Some((port?, flow.entry.source.is_ipv4(), flow.class.as_deref()?))
+    });
+    let flows: Vec<_> = flows.collect();
+    for (port, is_ipv4, class) in &flows {
+        let expected = match port {
+            7001 | 7002 => "Voice",
+            7003 => "Video",
+            7004 if *is_ipv4 => "Bulk",
+            _ => "Best Effort",
+        };
+        assert_eq!(*class, expected, "port {port}");
+    }
+    // Five ports and two protocols, each way.
+    assert_eq!(flows.len(), 5 * 2 * 2, "{flows:?}");
 
     // Other rules, in the midst of traffic: nothing is lost, and what came before is forgotten.
     let other = "[[rule]]\nport = 7001\ntier = \"bulk\"\n";

@@ -50,7 +50,7 @@ mod words;
 pub use parallel::Member;
 pub use params::{AckFilter, FlowMode, HostGuard, HostLoad, Params};
 pub use stats::{tin_name, Stats, TinStats, MAX_TINS};
-pub use tin_map::{listed_tin, DiffservMode};
+pub use tin_map::DiffservMode;
 
 use alloc::boxed::Box;
 
@@ -197,14 +197,11 @@ impl Cake {
     /// statistics show.
     #[cold]
     fn overridden_tin(&self, packet: &Packet) -> Option<usize> {
-        let nth = |n: u32| self.tin_map.listed((n as usize).checked_sub(1)?);
         if self.tins.count() == 1 {
             return Some(0);
         }
-        let mask = self.params.fwmark;
-        let by_mark =
-            if mask == 0 { None } else { nth((packet.mark & mask) >> mask.trailing_zeros()) };
-        by_mark.or_else(|| nth(packet.minor_of(self.device.handle)?))
+        let by_mark = self.tin_map.marked(self.params.fwmark, packet.mark);
+        by_mark.or_else(|| self.tin_map.numbered(packet.minor_of(self.device.handle)?))
     }
 
     /// Queues a copy of `packet` with a length that can be charged.

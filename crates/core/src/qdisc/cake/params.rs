@@ -1,6 +1,6 @@
 //! CAKE's settings, with the names, units and defaults of `tc` (man tc-cake, facts A.1).
 
-use super::tin_map::DiffservMode;
+use super::tin_map::{tin_map, DiffservMode};
 use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::ConfigError;
@@ -158,6 +158,13 @@ impl Params {
     pub fn set_rtt(&mut self, rtt: Span) {
         self.rtt = Span::from_micros(rtt.as_micros().max(1));
         self.target = Span::from_micros((self.rtt.as_micros() / 20).max(1));
+    }
+
+    /// The tin that packets with this code point and firewall mark fall into, as a place in the
+    /// order of statistics. A packet's class, which could ask for another, is not looked at.
+    pub fn listed_tin(&self, dscp: u8, mark: u32) -> usize {
+        let map = tin_map(self.diffserv);
+        map.place(map.marked(self.fwmark, mark).unwrap_or_else(|| map.tin_index_of(dscp)))
     }
 
     /// Checks what the grammar cannot know to be wrong.

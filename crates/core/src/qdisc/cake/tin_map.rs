@@ -47,6 +47,19 @@ impl TinMap {
         self.order.get(place).map(|&tin_index| usize::from(tin_index))
     }
 
+    /// Index of the `number`th tin of statistics, if there is one: the first is 1.
+    pub(super) fn numbered(&self, number: u32) -> Option<usize> {
+        self.listed((number as usize).checked_sub(1)?)
+    }
+
+    /// Index of the tin that the bits `mask` of a firewall mark ask for.
+    pub(super) fn marked(&self, mask: u32, mark: u32) -> Option<usize> {
+        if mask == 0 {
+            return None;
+        }
+        self.numbered((mark & mask) >> mask.trailing_zeros())
+    }
+
     /// Place at which statistics list the tin.
     pub(super) fn place(&self, tin_index: usize) -> usize {
         self.order.iter().position(|&other| usize::from(other) == tin_index).unwrap_or(0)
@@ -62,12 +75,6 @@ pub(super) const fn tin_map(mode: DiffservMode) -> &'static TinMap {
         DiffservMode::Besteffort => &BESTEFFORT,
         DiffservMode::Precedence => &PRECEDENCE,
     }
-}
-
-/// The tin that a code point falls into, as a place in the order of statistics.
-pub fn listed_tin(mode: DiffservMode, dscp: u8) -> usize {
-    let map = tin_map(mode);
-    map.place(map.tin_index_of(dscp))
 }
 
 /// Best Effort has index 0 so that Bulk, index 1, outranks it while below its sixteenth of the
@@ -191,7 +198,11 @@ mod tests {
         let order = tin_map(DiffservMode::Diffserv4).order;
         assert_eq!(members(DiffservMode::Diffserv4, order[0]), [1, 8]);
         assert_eq!(members(DiffservMode::Diffserv4, order[3]), [32, 40, 44, 46, 48, 56]);
-        let listed = [8, 0, 34, 46].map(|dscp| listed_tin(DiffservMode::Diffserv4, dscp));
-        assert_eq!(listed, [0, 1, 2, 3]);
+        let map = tin_map(DiffservMode::Diffserv4);
+        assert_eq!([8, 0, 34, 46].map(|dscp| map.place(map.tin_index_of(dscp))), [0, 1, 2, 3]);
+        // A mark's bits count them from 1.
+        let places = [0x00, 0x1f, 0x42, 0x5f].map(|mark| map.marked(0xf0, mark));
+        assert_eq!(places, [None, map.listed(0), map.listed(3), None]);
+        assert_eq!(map.marked(0, 1), None);
     }
 }
