@@ -521,7 +521,6 @@ mod tests {
         }
     }
 
-    /// More than 12 ms from the median, twenty times in turn.
     #[test]
     fn three_late_answers_in_turn_are_a_queue() {
         let answers = |names: [u8; 3], rtts: [u64; 3], apart_ms: u64| {
@@ -553,6 +552,7 @@ mod tests {
         assert_eq!(shifted.delay(at(160)), Some(Span::ZERO));
     }
 
+    /// More than 12 ms from the median, twenty times in turn.
     #[test]
     fn who_disagrees_is_replaced() {
         let mut paths = answered(6, &[20, 20, 20], at(0));

@@ -186,8 +186,10 @@ impl Engine {
     /// One turn: takes what arrived, lets go what is due, and says how long to sleep then.
     pub(super) fn turn(&mut self, kernel: &mut impl Kernel) -> Rest {
         self.counters.turns += 1;
-        self.account_for_lost_time(kernel.now());
+        self.count_lateness(kernel.now());
         if self.refused {
+            // Once they are taken, nobody knows how long they waited.
+            self.tell(kernel);
             self.give_verdicts(kernel);
         }
         let more = self.take(kernel);
@@ -218,7 +220,7 @@ impl Engine {
     #[cold]
     pub(super) fn carry_out(&mut self, command: Command, kernel: &mut impl Kernel) -> bool {
         let mut stop = false;
-        self.account_for_lost_time(kernel.now());
+        self.count_lateness(kernel.now());
         let (now, real) = self.tell(kernel);
         // Whoever asked may have lost patience; what was done holds all the same.
         match command {
@@ -350,15 +352,14 @@ impl Engine {
         self.owner.released - before
     }
 
-    /// At `real`: what is late is counted, and what is too late is forfeited.
-    fn account_for_lost_time(&mut self, real: Time) {
+    /// Counts how late, at `real`, the loop goes on.
+    fn count_lateness(&mut self, real: Time) {
         let now = self.pace.at(real);
         if let Some(planned) = self.planned.take().filter(|&planned| planned <= now) {
             let late = now.since(planned);
             let bucket = (u64::BITS - late.as_micros().leading_zeros()) as usize;
             self.counters.lateness[bucket.min(LATENESS_BUCKETS - 1)] += 1;
         }
-        self.forfeit(now, real);
     }
 
     /// Takes off the discipline's clock, at `now` by that clock, what no burst may make up for, as

@@ -130,5 +130,5 @@ fn a_week_leaves_nothing_behind() {
 #[test]
 fn a_discipline_that_keeps_memory_is_found() {
     let words = week(0, Discipline::Hoarding).expect_err("the canary must be found");
-    assert!(words.contains("bytes more after"), "{words}");
+    assert!(words.contains("bytes more after 3 days"), "{words}");
 }
