@@ -112,7 +112,7 @@ tests_of() { # "[but ]CRATE..." [TEST...]
     local crates=$1
     shift
     cargo --config "target.'cfg(all())'.runner = ['$PWD/scripts/tests-of', '$crates']" \
-        test --workspace --locked --no-fail-fast --tests -- --show-output ${1+--test-threads 1 --exact} "$@"
+        test --workspace --locked --no-fail-fast --tests -- --show-output ${1+--test-threads=1 --exact} "$@"
 }
 
 # Live cases run in real time beside all the rest. Where one or two failed, they are asked once more, each by
