@@ -73,20 +73,20 @@ struct Interface {
     download_qdisc: Option<String>,
     upload_qdisc: Option<String>,
     /// Two bits of the packet mark that are ours.
-    mark_mask: Option<u32>,
+    mark_mask: Option<i64>,
     /// Priority under SCHED_FIFO; 0 for none.
-    realtime: Option<u32>,
+    realtime: Option<i64>,
     /// Microseconds that are spun before each release.
-    spin_us: Option<u32>,
+    spin_us: Option<i64>,
     /// Microseconds of lateness that a burst makes up for.
-    catch_up_us: Option<u32>,
+    catch_up_us: Option<i64>,
     /// Microseconds between batches at high rates.
-    batch_us: Option<u32>,
-    lanes: Option<u32>,
+    batch_us: Option<i64>,
+    lanes: Option<i64>,
     /// How packets are spread over them.
     lanes_by: Option<String>,
     /// Packets that the kernel keeps for us.
-    queue_length: Option<u32>,
+    queue_length: Option<i64>,
     lock_memory: Option<bool>,
 }
 
@@ -98,15 +98,14 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn check(&self, value: Option<u32>) -> Result<Option<u32>, String> {
+    fn check(&self, value: Option<i64>) -> Result<Option<u32>, String> {
+        let Some(value) = value else { return Ok(None) };
         let (least, most) = (self.range.start(), self.range.end());
-        match value {
-            Some(value) if !self.range.contains(&value) => Err(format!(
-                "{} = {value}: expected {least} to {most}, because {}",
-                self.key, self.reason
-            )),
-            value => Ok(value),
-        }
+        let fitting = u32::try_from(value).ok().filter(|value| self.range.contains(value));
+        fitting.map(Some).ok_or_else(|| {
+            let Bounds { key, reason, .. } = self;
+            format!("`{key} = {value}`: expected {least} to {most}, because {reason}")
+        })
     }
 }
 
@@ -174,6 +173,8 @@ fn fault(text: &str, error: &toml::de::Error) -> String {
     let before = text.get(..place).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
+    // As Rust calls it.
+    let plain = |text: String| text.replace("expected i64", "expected a whole number");
     if line.len() <= LONGEST && !line.contains('\0') {
         let fix = match error.message() {
             "invalid type: map, expected a sequence" => {
@@ -181,10 +182,10 @@ fn fault(text: &str, error: &toml::de::Error) -> String {
             }
             _ => String::new(),
         };
-        return format!("{error}{fix}");
+        return plain(format!("{error}{fix}"));
     }
     let number = line_of(text, place);
-    format!("line {number}: {} (a line of {} bytes)", error.message(), line.len())
+    plain(format!("line {number}: {} (a line of {} bytes)", error.message(), line.len()))
 }
 
 /// Line, from 1, of the byte at `place`.
@@ -225,6 +226,7 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         let table = place.get_ref();
         in_file("rule", index, &table.interface).map_err(at(text, place))?;
         let rule = table.read(index + 1).map_err(at(text, place))?;
+        hidden("rule", &rule, &table.interface, &rules).map_err(at(text, place))?;
         rules.push((table.interface.clone(), rule));
     }
     let own: Vec<Rule> = rules.iter().map(|(_, rule)| rule.clone()).collect();
@@ -246,6 +248,8 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         let mut earlier = all_shares.iter().filter(beside);
         let apart = earlier.try_for_each(|(_, earlier)| share.check_beside(earlier));
         apart.map_err(at(text, place))?;
+        let before = &rules[..file.rule.len()];
+        hidden("share", &share.rule(), &table.interface, before).map_err(at(text, place))?;
         // A rule is the more special one.
         let rule = Rule { number: file.rule.len() + index + 1, ..share.rule() };
         rules.push((table.interface.clone(), rule));
@@ -296,6 +300,34 @@ fn known(name: Option<&str>, all: &[Spanned<Interface>]) -> Result<(), String> {
         }
         None => Ok(()),
     }
+}
+
+/// An error if one of the rules `before`, each with the only interface that it is about, fits all
+/// that this `kind` of rule fits.
+fn hidden(
+    kind: &str,
+    rule: &Rule,
+    only: &Option<String>,
+    before: &[(Option<String>, Rule)],
+) -> Result<(), String> {
+    let hides = |(of, earlier): &&(Option<String>, Rule)| {
+        (of.is_none() || of == only) && earlier.hides(rule)
+    };
+    let named =
+        |name: &Option<String>| name.as_ref().map_or(String::new(), |n| format!(" (\"{n}\")"));
+    before.iter().find(hides).map_or(Ok(()), |(_, earlier)| {
+        Err(format!(
+            "{kind} {}{}: rule {}{} stands before it and fits all that it fits: {}",
+            rule.number,
+            named(&rule.name),
+            earlier.number,
+            named(&earlier.name),
+            match kind {
+                "rule" => "leave one of them out, or say this one first",
+                _ => "leave one of them out",
+            }
+        ))
+    })
 }
 
 /// Puts the line of a table, and the interface that it is about, before an error.
@@ -389,6 +421,8 @@ impl Interface {
             return Err("`reflectors` without autorate: add `autorate = true`".into());
         }
         if let Some(mask) = self.mark_mask {
+            let no_mask = || format!("`mark_mask = {mask}`: expected two bits, such as 0x30000000");
+            let mask = u32::try_from(mask).map_err(|_| no_mask())?;
             settings.mark_bits = Some(MarkBits::new(mask).map_err(|e| e.to_string())?);
         }
         let tuning = &mut settings.tuning;
@@ -459,6 +493,47 @@ mod tests {
             assert_eq!(read(&rest).unwrap()[0].are_steered(), steered, "{backend}");
         }
         assert!(!read("upload = \"9mbit\"\nbackend = \"kernel\"").unwrap()[0].are_steered());
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_told_with_what_does() {
+        for (rest, expected) in [
+            ("realtime = -1", "`realtime = -1`: expected 0 to 98, because"),
+            ("spin_us = 5000000000", "`spin_us = 5000000000`: expected 0 to 1000"),
+            ("lanes = -1", "-1 lanes: expected 1 to 4"),
+            ("mark_mask = -1", "`mark_mask = -1`: expected two bits"),
+            ("realtime = \"high\"", "expected a whole number"),
+        ] {
+            let text = format!("[[interface]]\nname = \"wan\"\nupload = \"9mbit\"\n{rest}\n");
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_an_earlier_one_hides_is_an_error() {
+        let read = |rest: &str| {
+            let wan =
+                |name: &str| format!("[[interface]]\nname = \"{name}\"\nupload = \"9mbit\"\n");
+            parse(&format!("{}{}{rest}", wan("wan"), wan("lte")))
+        };
+        let rule = |port, rest: &str| format!("[[rule]]\nport = {port}\ntier = \"bulk\"\n{rest}\n");
+        let (named, lte) = ("name = \"a\"", "interface = \"lte\"");
+        let error = read(&format!("{}{}", rule(80, named), rule(80, "name = \"b\""))).unwrap_err();
+        assert!(error.starts_with("line 11: rule 2 (\"b\"): rule 1 (\"a\") stands"), "{error}");
+        for other in [rule(81, ""), rule(80, lte)] {
+            assert!(read(&format!("{other}{}", rule(80, ""))).is_ok(), "{other}");
+        }
+        assert!(read(&format!("{}{}", rule(80, ""), rule(80, lte))).is_err());
+        let host = "address = \"10.0.0.1\"\n";
+        let share = |limit| format!("[[share]]\n{host}{limit} = \"1mbit\"\n");
+        let rule = format!("[[rule]]\n{host}tier = \"bulk\"\n");
+        let error = read(&format!("{rule}{}", share("upload"))).unwrap_err();
+        assert!(error.contains("share 1: rule 1 stands before it"), "{error}");
+        let wide = "[[share]]\naddress = \"10.0.0.0/8\"\nupload = \"2mbit\"\n";
+        let error = read(&format!("{wide}{}", share("upload"))).unwrap_err();
+        assert!(error.contains("share 2: share 1 has these hosts already"), "{error}");
+        assert!(read(&format!("{}{wide}", share("upload"))).is_ok());
     }
 
     #[test]
@@ -572,13 +647,14 @@ mod tests {
             let error = twin(keys).unwrap_err();
             assert!(error.contains("share 2: share 1 has these hosts already"), "{error}");
         }
-        for keys in [
-            "download = \"2mbit\"",
-            "upload = \"2mbit\"\ninterface = \"eth0\"",
-            "upload = \"2mbit\"\nhours = \"17:00-22:00\"",
-        ] {
+        for keys in ["download = \"2mbit\"", "upload = \"2mbit\"\ninterface = \"eth0\""] {
             assert_eq!(twin(keys).map(drop), Ok(()), "{keys}");
         }
+        // An evening's limits stand before those of the whole day.
+        let evening = "hours = \"17:00-22:00\"\n";
+        assert!(of(&format!("{evening}{share}upload = \"2mbit\"")).is_ok());
+        let error = of(&format!("{share}upload = \"2mbit\"\n{evening}")).unwrap_err();
+        assert!(error.contains("or say this one first"), "{error}");
     }
 
     #[test]
@@ -634,9 +710,12 @@ mod tests {
             ("upload = \"1mbit\"\nqdisc = \"cake nonsense\"", "upload: `nonsense`"),
             ("upload = \"1mbit\"\nqdisc = \"pfifo limt 9\"", "upload: `limt`"),
             ("upload = \"1mbit\"\nmark_mask = 7", "mark mask 0x7"),
-            ("upload = \"1mbit\"\nrealtime = 99", "realtime = 99: expected 0 to 98, because 99 is"),
+            (
+                "upload = \"1mbit\"\nrealtime = 99",
+                "`realtime = 99`: expected 0 to 98, because 99 is",
+            ),
             ("upload = \"1mbit\"\nbatch_us = 60000000", "expected 0 to 10000, because every"),
-            ("upload = \"1mbit\"\nqueue_length = 0", "queue_length = 0: expected 256 to"),
+            ("upload = \"1mbit\"\nqueue_length = 0", "`queue_length = 0`: expected 256 to"),
             ("upload = \"1mbit\"\nspin_us = 1001", "expected 0 to 1000, because a core"),
             ("upload = \"1mbit\"\ncatch_up_us = 60000", "expected 0 to 50000, because a burst"),
         ] {
@@ -696,7 +775,9 @@ mod tests {
     #[test]
     fn a_file_has_as_many_rules_shares_and_groups_as_there_is_room_for_and_no_more() {
         let eth0 = "[[interface]]\nname = \"eth0\"\nupload = \"90mbit\"\n";
-        let rules = |count: usize| "[[rule]]\nport = 22\npass = true\n".repeat(count);
+        let rules = |count: usize| -> String {
+            (1..=count).map(|n| format!("[[rule]]\nport = {n}\npass = true\n")).collect()
+        };
         let groups = |count: usize| -> String {
             (0..count).map(|n| format!("[[rule]]\ncgroup = \"a/{n}\"\npass = true\n")).collect()
         };

@@ -290,8 +290,8 @@ pub enum Error {
     },
     /// Its daemon has ended, and the supervisor is about to start another one.
     #[error(
-        "the daemon of `{0}` is about to be started again; traffic passes unshaped meanwhile \
-         (`simnel down {0}` waits for it)"
+        "the daemon of `{0}` is about to start; traffic passes unshaped until then (`simnel down \
+         {0}` waits for it)"
     )]
     Restarting(String),
     /// The daemon's answer: an error that it reports.

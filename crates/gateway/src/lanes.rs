@@ -40,8 +40,8 @@ impl Lanes {
     /// # Errors
     /// No interface can have so many, nothing spreads packets so, or there is nothing to spread
     /// them over.
-    pub fn said(count: Option<u32>, by: Option<&str>) -> Result<Lanes, String> {
-        let most = MOST_LANES as u32;
+    pub fn said(count: Option<i64>, by: Option<&str>) -> Result<Lanes, String> {
+        let most = MOST_LANES as i64;
         let count = match (count, by) {
             (None, None) => return Ok(Lanes::default()),
             (None, Some(by)) => {

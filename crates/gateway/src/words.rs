@@ -14,7 +14,7 @@ use crate::direction::Direction;
 use crate::tree::is_tree;
 
 /// The rate that asks for no limit.
-const UNLIMITED: &str = "unlimited";
+pub(crate) const UNLIMITED: &str = "unlimited";
 /// A shaper that we put in front may send a packet at once...
 const MTU: u64 = 1600;
 /// ...and this part of a second's worth, so that late wake-ups cost no throughput: what `tc` allows
@@ -94,6 +94,21 @@ pub fn changed<'a>(
     let rest = name.map_or(rest, |name| own_words(name, said.words, rest));
     let count = |words: &str| words.split_whitespace().count();
     let before_rest = said.before + count(said.words) - count(rest);
+    if let Some(child) = kept_child(&config, name, rest) {
+        let config = match rate {
+            None => config.clone(),
+            Some(rate) => {
+                check_rate(direction, rate)?;
+                one_rate(direction, config.name(), rate, rest)?;
+                let new = reading(rate).filter(|rate| !rate.is_unlimited());
+                let config = new.and_then(|rate| config.with_rate(rate, burst));
+                config.ok_or_else(|| unusable(direction, rate, "a RATE such as 20mbit"))?
+            }
+        };
+        let (text, child) = (config.to_string(), child.to_string());
+        let before = text.strip_suffix(&child).unwrap_or(&text);
+        return understood(direction, before, &format!("{rest} {child}"), before_rest);
+    }
     let is_anew = name.is_some_and(|name| name != managed.name() || has_classes(managed));
     let Some(rate) = rate else {
         if !is_anew {
@@ -125,6 +140,15 @@ pub fn changed<'a>(
             .map(|(before, rest)| before + " " + rest)?,
     };
     understood(direction, &before, rest, before_rest)
+}
+
+/// What stands below the token bucket `config` and stays there, as with `tc`: its own `name` is said,
+/// and `rest` names no discipline.
+fn kept_child<'a>(config: &'a Config, name: Option<&str>, rest: &str) -> Option<&'a Config> {
+    let Config::Tbf(tbf) = config else { return None };
+    let is_own = name == Some(config.name());
+    let names_another = || rest.split_whitespace().any(|word| qdisc::discipline(word).is_some());
+    tbf.child.as_deref().filter(|_| is_own && !names_another())
 }
 
 /// An error in words of a discipline that are wrong whatever runs. What they leave out may be in
@@ -319,6 +343,24 @@ mod tests {
 
     fn settings(words: &str) -> Config {
         qdisc::parse(words).unwrap()
+    }
+
+    #[test]
+    fn a_token_bucket_keeps_what_stands_below_it() {
+        let present = "tbf rate 2mbit burst 15k pie ecn";
+        for (rate, words, expected) in [
+            (None, "tbf burst 30k", "tbf rate 2mbit burst 30k pie ecn"),
+            (None, "tbf rate 3mbit burst 30k", "tbf rate 3mbit burst 30k pie ecn"),
+            (Some("4mbit"), "tbf burst 20k", "tbf rate 4mbit burst 20k pie ecn"),
+            (None, "tbf burst 30k sfq", "tbf rate 2mbit burst 30k sfq"),
+            (None, "limit 99", "tbf rate 2mbit burst 15k pie limit 99 ecn"),
+        ] {
+            let changed = changed(Upload, present, rate, words).expect(words);
+            assert_eq!(changed, settings(expected), "{words}");
+        }
+        let error = changed(Upload, present, None, "tbf burst").unwrap_err();
+        assert!(error.contains("`burst`"), "{error}");
+        assert!(changed(Upload, present, Some("unlimited"), "tbf burst 9k").is_err());
     }
 
     #[test]

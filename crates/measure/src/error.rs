@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use crate::Report;
+
 /// Why a measurement or its server failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -80,6 +82,16 @@ pub enum Error {
          `--seconds` or `--load` ask for less"
     )]
     Ended(SocketAddr),
+    /// A load that failed behind others, whose figures are there.
+    #[error("under the load `{load}`: {reason}")]
+    Cut {
+        /// `upload`, `both`.
+        load: &'static str,
+        /// The loads before it.
+        report: Box<Report>,
+        /// What went wrong.
+        reason: Box<Error>,
+    },
     /// No echo on the idle line.
     #[error("no echo came back from {0}: UDP, ICMP and TCP were tried")]
     Silent(SocketAddr),

@@ -165,6 +165,9 @@ impl Control {
     }
 }
 
+/// Said where no interface has a daemon, and none is shaped by the kernel.
+const NOTHING: &str = "nothing is shaped here: `simnel up IFACE download RATE upload RATE` begins";
+
 /// Writing the result failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the result")]

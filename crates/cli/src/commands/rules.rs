@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use miette::{miette, IntoDiagnostic};
 use simnel_gateway::control::Client;
 use simnel_gateway::rules::{Counted, RuleEntry};
-use simnel_gateway::Error;
+use simnel_gateway::{kernel, Error};
 
-use super::{interface_name, output_failed, Control};
+use super::{interface_name, output_failed, Control, NOTHING};
 
 /// Show the rules of the configuration file with the packets that they have fitted.
 #[derive(clap::Args)]
@@ -39,25 +39,32 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let directory = &args.control.directory;
     let names = args.control.interfaces(args.interface.as_deref())?;
     let mut rules = Vec::new();
+    let mut nothing = kernel::shaped(args.interface.as_deref()).into_diagnostic()?.is_empty();
     for name in names {
         match Client::connect(directory, &name) {
             // The socket of a daemon that was killed.
             Err(Error::NotUp { .. }) if args.interface.is_none() => {}
             Err(error @ Error::Restarting(_)) if args.interface.is_none() => {
+                nothing = false;
                 crate::say!("simnel: {error}");
             }
-            client => rules.extend(client.and_then(|mut c| c.rules()).into_diagnostic()?),
+            client => {
+                rules.extend(client.and_then(|mut c| c.rules()).into_diagnostic()?);
+                nothing = false;
+            }
         }
     }
     if args.json {
         let text = serde_json::to_string_pretty(&rules).map_err(|error| miette!("{error}"))?;
         writeln!(out, "{text}").map_err(output_failed)?;
+    } else if nothing {
+        crate::say!("{NOTHING}");
     } else if rules.is_empty() {
         crate::say!("no rules: add [[rule]] to the configuration file (`simnel rules --help`)");
     } else {
         out.write_all(table(&rules).as_bytes()).map_err(output_failed)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The rules, a line each, below headings.

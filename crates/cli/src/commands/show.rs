@@ -15,7 +15,7 @@ use simnel_gateway::trial::{Back, Left};
 use simnel_gateway::{Direction, Error, Lanes};
 
 use super::tc::View;
-use super::{duration, interface_name, output_failed, Control};
+use super::{duration, interface_name, output_failed, Control, NOTHING};
 
 /// The first handle that the kernel gives to a discipline without one.
 const FIRST_HANDLE: u32 = 0x8001_0000;
@@ -98,7 +98,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let nothing = shown.0.is_empty() && kernels.is_empty();
     if nothing {
-        crate::say!("nothing is shaped here: `simnel up IFACE download RATE upload RATE` begins");
+        crate::say!("{NOTHING}");
     }
     let mut text = String::new();
     if args.classes {

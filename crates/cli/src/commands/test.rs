@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use miette::IntoDiagnostic;
-use simnel_measure::{iperf3, irtt, measure, wire, Grade, Options, Peer, Progress, Report, Way};
+use simnel_measure::{
+    iperf3, irtt, measure, wire, Error, Grade, Options, Peer, Progress, Report, Way,
+};
 
 #[cfg(feature = "lab")]
 use super::lab::place;
@@ -130,22 +132,27 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let options = args.options()?;
     #[cfg(feature = "lab")]
     let page = place::page(args.report.as_deref(), "line.html".into(), false)?;
-    let report = with_progress(&options)?;
+    let measured = with_progress(&options);
+    let report: &Report = match &measured {
+        Ok(report) => report,
+        Err(Error::Cut { report, .. }) => report,
+        Err(_) => return measured.map(|_| ExitCode::SUCCESS).into_diagnostic(),
+    };
     if args.json {
         writeln!(out, "{}", report.to_json()).map_err(output_failed)?;
     } else {
-        print(&report)?;
+        print(report)?;
     }
     // A page that cannot be written takes no result away.
     #[cfg(feature = "lab")]
     if let Some(path) = page {
-        place::store(&path, super::lab::line_page::page(&report).as_bytes())?;
+        place::store(&path, super::lab::line_page::page(report).as_bytes())?;
     }
-    Ok(ExitCode::SUCCESS)
+    measured.map(|_| ExitCode::SUCCESS).into_diagnostic()
 }
 
 /// Measures, and says on a terminal how far it is.
-pub(super) fn with_progress(options: &Options) -> miette::Result<Report> {
+pub(super) fn with_progress(options: &Options) -> Result<Report, Error> {
     let shown = io::stderr().is_terminal();
     let mut progress = |Progress { what, elapsed, total }: Progress| {
         if shown {
@@ -156,7 +163,7 @@ pub(super) fn with_progress(options: &Options) -> miette::Result<Report> {
     if shown {
         eprint!("\r\x1b[K");
     }
-    report.into_diagnostic()
+    report
 }
 
 /// Prints a result with its grade in colour.

@@ -139,6 +139,15 @@ fn a_cause_is_told_once_and_root_is_asked_for_where_it_would_help() {
 }
 
 #[test]
+fn where_nothing_runs_rules_say_so() {
+    let empty = tempfile::tempdir().unwrap();
+    let output = simnel(&["rules", "--control-dir", empty.path().to_str().unwrap()]);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("nothing is shaped here: `simnel up"), "{errors}");
+}
+
+#[test]
 fn conformance_says_what_it_did_not_find() {
     let empty = tempfile::tempdir().unwrap();
     let output = simnel(&["conformance", "golden", empty.path().to_str().unwrap()]);

@@ -75,7 +75,7 @@ fn running(interface: &str, control_dir: &Path) -> Finding {
                 format!("rename it back, or `simnel down {name}` and `simnel up {interface}`"),
             ),
         },
-        Err(Error::Restarting(_)) => told("in userspace, and is about to be started again"),
+        Err(Error::Restarting(_)) => told("in userspace, by a daemon that is about to start"),
         Err(_) => Finding::unknown(ID, "whether a simnel runs", "its control socket is not ours"),
         Ok(mut client) => match client.ask(&Request::Show {}) {
             Ok(Reply { trouble: Some(trouble), .. }) => Finding::new(

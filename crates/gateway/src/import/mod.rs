@@ -38,6 +38,31 @@ pub struct Interface {
 }
 
 impl Interface {
+    /// Its table of a configuration file.
+    fn toml(&self) -> String {
+        let both = [("download", &self.download), ("upload", &self.upload)];
+        let lines = both.map(|(key, way)| {
+            let way = way.as_ref()?;
+            let rate = way.rate.as_ref().map(|rate| format!("{key} = \"{rate}\"\n"));
+            Some((rate.unwrap_or_default(), way.words.as_str()))
+        });
+        let mut text = format!("[[interface]]\nname = \"{}\"\n", self.name);
+        lines.iter().flatten().for_each(|(rate, _)| text += rate);
+        match &lines {
+            [Some((_, down)), Some((_, up))] if down == up => {
+                let _ = writeln!(text, "qdisc = \"{up}\"");
+            }
+            [down, up] => {
+                for (key, way) in [("download", down), ("upload", up)] {
+                    if let Some((_, words)) = way {
+                        let _ = writeln!(text, "{key}_qdisc = \"{words}\"");
+                    }
+                }
+            }
+        }
+        text
+    }
+
     fn command(&self) -> Result<String, String> {
         let none = |why| Err(format!("`{}`: {why}, which only a file can say", self.name));
         let ways = [("download", &self.download), ("upload", &self.upload)];
@@ -73,31 +98,7 @@ pub struct Imported {
 impl Imported {
     /// The text of a configuration file.
     pub fn toml(&self) -> String {
-        let mut text = String::new();
-        for interface in &self.interfaces {
-            let both = [("download", &interface.download), ("upload", &interface.upload)];
-            let lines = both.map(|(key, way)| {
-                let way = way.as_ref()?;
-                let rate = way.rate.as_ref().map(|rate| format!("{key} = \"{rate}\"\n"));
-                Some((rate.unwrap_or_default(), way.words.as_str()))
-            });
-            let gap = if text.is_empty() { "" } else { "\n" };
-            let _ = write!(text, "{gap}[[interface]]\nname = \"{}\"\n", interface.name);
-            lines.iter().flatten().for_each(|(rate, _)| text += rate);
-            match &lines {
-                [Some((_, down)), Some((_, up))] if down == up => {
-                    let _ = writeln!(text, "qdisc = \"{up}\"");
-                }
-                [down, up] => {
-                    for (key, way) in [("download", down), ("upload", up)] {
-                        if let Some((_, words)) = way {
-                            let _ = writeln!(text, "{key}_qdisc = \"{words}\"");
-                        }
-                    }
-                }
-            }
-        }
-        text
+        self.interfaces.iter().map(Interface::toml).collect::<Vec<_>>().join("\n")
     }
 
     /// For each interface the line of `simnel up` that does the same, or why none does.
@@ -138,11 +139,10 @@ impl Imported {
         if interface.download.is_none() && interface.upload.is_none() {
             return self.note(format!("`{name}`: nothing is left to do for it"));
         }
-        self.interfaces.push(interface);
         // What is printed is what is read.
-        if let Err(error) = config::parse(&self.toml()) {
-            self.interfaces.pop();
-            self.note(format!("`{name}`: {error}"));
+        match config::parse(&interface.toml()) {
+            Ok(_) => self.interfaces.push(interface),
+            Err(error) => self.note(format!("`{name}`: {error}")),
         }
     }
 }

@@ -86,6 +86,37 @@ pub struct Traffic {
     pub dscps: Vec<u8>,
 }
 
+impl Rule {
+    /// True if it fits every packet that a `later` one fits, whenever that holds. Names and control
+    /// groups are compared as they are written.
+    pub(crate) fn hides(&self, later: &Rule) -> bool {
+        let when = self.hours.is_none() || self.hours == later.hours;
+        when && self.traffic.covers(&later.traffic)
+    }
+}
+
+impl Traffic {
+    fn covers(&self, other: &Traffic) -> bool {
+        /// Whatever fits `some` fits `all`; an empty list asks for nothing.
+        fn list<T>(all: &[T], some: &[T], holds: impl Fn(&T, &T) -> bool) -> bool {
+            let held = |item| all.iter().any(|one| holds(one, item));
+            all.is_empty() || !some.is_empty() && some.iter().all(held)
+        }
+        let protocol = match (self.protocol, other.protocol) {
+            // Ports without a protocol are those of TCP and UDP.
+            (None, other) => self.ports.is_empty() || other.is_none_or(|p| [6, 17].contains(&p)),
+            (own, other) => own == other,
+        };
+        protocol
+            && list(&self.ports, &other.ports, |all, some| all.0 <= some.0 && some.1 <= all.1)
+            && list(&self.addresses, &other.addresses, Prefix::holds)
+            && list(&self.macs, &other.macs, Mac::eq)
+            && list(&self.hosts, &other.hosts, HostName::eq)
+            && list(&self.cgroups, &other.cgroups, Cgroup::eq)
+            && list(&self.dscps, &other.dscps, u8::eq)
+    }
+}
+
 /// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -133,6 +164,12 @@ impl Prefix {
         // A shift by all bits would be none.
         let others = 1u128.checked_shl(bits - u32::from(self.length)).unwrap_or(0);
         (first, first | others.wrapping_sub(1))
+    }
+
+    /// True if all addresses of `other` are among its own.
+    fn holds(&self, other: &Prefix) -> bool {
+        let ((first, last), (from, to)) = (self.interval(), other.interval());
+        self.address.is_ipv4() == other.address.is_ipv4() && first <= from && to <= last
     }
 }
 
@@ -544,6 +581,36 @@ mod tests {
         assert!(!need_mark(&[of(Action::Class(1), None), of(Action::Pass, None)]));
         assert!(need_mark(&[of(Action::Pass, None), of(Action::Tier(Tier::Bulk), None)]));
         assert!(need_mark(&[of(Action::Class(1), Some("a/b"))]));
+    }
+
+    #[test]
+    fn a_rule_hides_what_fits_nothing_else() {
+        let read = |text: &str| {
+            let table: Table = toml::from_str(&format!("pass = true\n{text}")).unwrap();
+            table.read(1).unwrap()
+        };
+        for (earlier, later, hidden) in [
+            ("port = 80", "port = 80", true),
+            ("ports = [80, \"1000-2000\"]", "ports = [\"1000-1001\", 80]", true),
+            ("ports = [80]", "ports = [80, 81]", false),
+            ("port = 80", "port = 80\nprotocol = \"tcp\"", true),
+            ("port = 80\nprotocol = \"tcp\"", "port = 80", false),
+            ("port = 80", "port = 80\nprotocol = \"sctp\"", false),
+            ("port = 80", "protocol = \"tcp\"", false),
+            ("dscp = \"EF\"", "dscp = 46\nport = 80", true),
+            ("dscp = \"EF\"\nport = 80", "dscp = 46", false),
+            ("address = \"10.0.0.0/8\"", "address = [\"10.1.0.0/16\", \"10.0.0.1\"]", true),
+            ("address = \"10.1.0.0/16\"", "address = \"10.0.0.0/8\"", false),
+            ("address = \"0.0.0.0/0\"", "address = \"::a00:1\"", false),
+            ("address = \"::/0\"", "address = \"10.0.0.1\"", false),
+            ("mac = \"02:00:5e:10:00:01\"", "address = \"10.0.0.1\"", false),
+            ("host = [\"a.org\", \"b.org\"]", "host = \"b.org\"", true),
+            ("port = 80\nhours = \"08:00-12:00\"", "port = 80", false),
+            ("port = 80", "port = 80\nhours = \"08:00-12:00\"", true),
+            ("port = 80\nday = \"sat\"", "port = 80\nday = \"sat\"", true),
+        ] {
+            assert_eq!(read(earlier).hides(&read(later)), hidden, "{earlier} / {later}");
+        }
     }
 
     #[test]

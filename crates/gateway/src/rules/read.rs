@@ -21,6 +21,8 @@ use super::{Action, Cgroup, HostName, Mac, Prefix, Rule, Tier, Traffic};
 
 /// Items of one list.
 const MOST_ITEMS: usize = 32;
+/// Characters of a name: `simnel rules` shows it in a line.
+const LONGEST_NAME: usize = 64;
 
 /// Names of protocols, as `/etc/protocols` has them.
 const PROTOCOLS: [(&str, u8); 7] = [
@@ -122,7 +124,8 @@ impl Table {
             );
         }
         let hours = hours(self.hours.as_deref(), self.day.as_ref())?;
-        Ok(Rule { number, name: self.name.clone(), traffic, action: self.action()?, hours })
+        let name = name(self.name.as_deref())?;
+        Ok(Rule { number, name, traffic, action: self.action()?, hours })
     }
 
     fn action(&self) -> Result<Action, String> {
@@ -137,6 +140,22 @@ impl Table {
             _ => Err("of `tier`, `class` and `pass` only one can be".into()),
         }
     }
+}
+
+/// The name that a rule or share has, if it is one for a line of a table.
+pub(super) fn name(said: Option<&str>) -> Result<Option<String>, String> {
+    let Some(said) = said else { return Ok(None) };
+    let (length, longest) = (said.chars().count(), LONGEST_NAME);
+    if length > longest || said.contains(char::is_control) {
+        let start: String = said.chars().take(longest).collect();
+        let rest = if length > longest { "…" } else { "" };
+        return Err(format!(
+            "`name = \"{}{rest}\"`: expected up to {longest} characters without line breaks and \
+             other control characters",
+            start.escape_debug()
+        ));
+    }
+    Ok(Some(said.to_owned()))
 }
 
 /// Traffic of the hosts that are named.
@@ -277,6 +296,18 @@ mod tests {
 
     fn read(text: &str) -> Result<Rule, String> {
         toml::from_str::<Table>(text).map_err(|e| e.to_string())?.read(3)
+    }
+
+    #[test]
+    fn a_name_is_one_for_a_line() {
+        let named = |name: &str| read(&format!("name = \"{name}\"\nport = 1\npass = true"));
+        let longest = "é".repeat(LONGEST_NAME);
+        assert_eq!(named(&longest).unwrap().name, Some(longest.clone()));
+        for name in [&(longest + "x"), "a\\nb", "\\u001b[2J", "\\t"] {
+            let error = named(name).unwrap_err();
+            assert!(error.starts_with("rule 3: `name = \"") && error.contains("64"), "{error}");
+            assert!(!error.contains(char::is_control), "{error:?}");
+        }
     }
 
     #[test]

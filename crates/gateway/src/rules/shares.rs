@@ -27,7 +27,7 @@ use super::{Action, Rule, Traffic};
 use crate::autorate::range;
 use crate::direction::Direction;
 use crate::tree::{FIRST, LINE, OTHERS};
-use crate::words::{burst, settings_of};
+use crate::words::{burst, settings_of, UNLIMITED};
 
 /// Shares of one file.
 pub(crate) const MOST_SHARES: usize = 16;
@@ -102,7 +102,7 @@ impl Table {
         }
         let hours = read::hours(self.hours.as_deref(), self.day.as_ref())?;
         let limits = [upload, download];
-        Ok(Share { number, traffic, name: self.name.clone(), hours, limits })
+        Ok(Share { number, traffic, name: read::name(self.name.as_deref())?, hours, limits })
     }
 }
 
@@ -111,6 +111,12 @@ fn limits(direction: Direction, said: Option<&str>) -> Result<Option<Limits>, St
     let Some(said) = said else { return Ok(None) };
     if let (_, Some(limits)) = range(direction, said, true)? {
         return Ok(Some(Limits { floor: Some(limits.floor), cap: limits.ceiling }));
+    }
+    if units::rate(said).is_err() && said != UNLIMITED {
+        return Err(format!(
+            "`{direction} = \"{said}\"` is no rate: expected one with its unit, such as \"8mbit\", \
+             or a floor and a cap, such as \"2mbit..8mbit\""
+        ));
     }
     // A cap alone is read as every rate is.
     let cap = settings_of(direction, Some(said), "cake")?.rate();
@@ -158,10 +164,11 @@ impl Share {
     /// An error if all packets of a direction that it limits are those of an `earlier` share.
     pub(crate) fn check_beside(&self, earlier: &Share) -> Result<(), String> {
         let mut both = self.limits.iter().zip(&earlier.limits);
-        let is_twin = (&self.traffic, self.hours) == (&earlier.traffic, earlier.hours);
-        if is_twin && both.any(|(own, other)| own.is_some() && other.is_some()) {
+        let is_hidden = earlier.rule().hides(&self.rule());
+        if is_hidden && both.any(|(own, other)| own.is_some() && other.is_some()) {
             return Err(format!(
-                "share {}: share {} has these hosts already: leave one of them out",
+                "share {}: share {} has these hosts already: leave one of them out, or say this \
+                 one first",
                 self.number, earlier.number
             ));
         }
@@ -314,6 +321,8 @@ mod tests {
             ("mac = \"02\"\nupload = \"4mbit\"", "`mac = \"02\"`"),
             ("address = \"10.0.0.1\"\nupload = \"4mbit\"\nhours = \"22\"", "`hours = \"22\"`"),
             ("address = \"10.0.0.1\"\nupload = \"unlimited\"", "limits nothing"),
+            ("address = \"10.0.0.1\"\nupload = \"10%\"", "such as \"2mbit..8mbit\""),
+            ("name = \"a\\nb\"\naddress = \"10.0.0.1\"\nupload = \"1mbit\"", "`name = \"a\\nb\"`"),
         ] {
             let error = share(3, text).expect_err(text);
             assert!(error.starts_with("share 3: ") && error.contains(expected), "{error}");

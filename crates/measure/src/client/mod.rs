@@ -217,7 +217,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Measures.
 ///
 /// # Errors
-/// The peer does not answer, or nothing comes through.
+/// The peer does not answer, or nothing comes through; [`Error::Cut`] if some loads have passed.
 pub fn measure(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Error> {
     let start = Instant::now();
     let mut notes = Vec::new();
@@ -242,11 +242,21 @@ pub fn measure(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<
     thread::sleep(options.idle);
     let idle_to = start.elapsed();
     let mut carried: Vec<(Way, Carried)> = Vec::new();
+    let mut failed = None;
     for &way in &options.ways {
         let Some(load) = &mut load else { break };
         tell(&format!("under load: {}", way.name()));
         let Options { flows, ramp, load: time, .. } = *options;
-        carried.push((way, load.run(&Plan { way, flows, ramp, time, start })?));
+        match load.run(&Plan { way, flows, ramp, time, start }) {
+            Ok(figures) => carried.push((way, figures)),
+            Err(error) if carried.is_empty() => return Err(error),
+            Err(error) => {
+                let load = way.name();
+                notes.push(format!("the load `{load}` failed: figures are of those before it"));
+                failed = Some((load, Box::new(error)));
+                break;
+            }
+        }
         tell("the queue drains");
         drain(&echoes, idle_to);
     }
@@ -256,7 +266,11 @@ pub fn measure(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<
         idle: (idle_from, idle_to),
         carried,
     };
-    Ok(heard.report(options, notes))
+    let report = heard.report(options, notes);
+    match failed {
+        None => Ok(report),
+        Some((load, reason)) => Err(Error::Cut { load, report: Box::new(report), reason }),
+    }
 }
 
 /// Echoes from the host of a peer whose datagrams do not pass.

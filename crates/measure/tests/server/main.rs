@@ -193,6 +193,24 @@ fn a_load_that_the_server_ends_has_no_rate() {
 }
 
 #[test]
+fn a_load_that_fails_takes_no_earlier_figures_away() {
+    // The first load is over after half of it, the third one never.
+    let address = server(None, Limits { time: SECOND * 3, ..Limits::default() });
+    let options = Options {
+        idle: SECOND / 5,
+        ramp: SECOND / 10,
+        load: SECOND,
+        ..Options::new(Peer::simnel(address))
+    };
+    let error = measure(&options, &mut |_| {}).unwrap_err();
+    let Error::Cut { load, report, reason } = &error else { panic!("{error}") };
+    assert!(matches!(**reason, Error::Ended(_)), "{reason}");
+    assert!(error.to_string().contains(&format!("the load `{load}`")), "{error}");
+    assert!((1..3).contains(&report.phases.len()), "{report:?}");
+    assert!(report.download_mbit().unwrap() > 1.0 && report.to_json().contains("before it"));
+}
+
+#[test]
 fn nobody_there_is_an_error_with_the_command_that_is_missing() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = measure(&Options::new(Peer::simnel(free)), &mut |_| {}).unwrap_err().to_string();

@@ -174,7 +174,7 @@ impl<'a> Setup<'a> {
     /// Measures, proposes and tries out; None if nothing is to be changed.
     fn find(&self, out: &mut dyn Write) -> miette::Result<Option<Done>> {
         crate::say!("1. The line as it is, by `{}`:", self.interface);
-        let before = with_progress(&self.options)?;
+        let before = with_progress(&self.options).into_diagnostic()?;
         tell(&before);
         let link = link_type(&self.interface).unwrap_or(LinkType::Ethernet);
         let Some(mut proposal) = Proposal::of(&before, link) else {
@@ -340,7 +340,7 @@ impl Trial {
 
     /// Measures with it; an error if it has ended meanwhile.
     fn measure(&mut self, options: &Options) -> miette::Result<Report> {
-        let report = with_progress(options)?;
+        let report = with_progress(options).into_diagnostic()?;
         match self.process.try_wait().into_diagnostic()? {
             None => Ok(report),
             Some(_) => {
