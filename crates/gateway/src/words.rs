@@ -142,8 +142,8 @@ pub fn changed<'a>(
     understood(direction, &before, rest, before_rest)
 }
 
-/// What stands below the token bucket `config` and stays there, as with `tc`: its own `name` is said,
-/// and `rest` names no discipline.
+/// The discipline below the token bucket `config`, which stays there, as with `tc`, where the
+/// bucket's own `name` is said, and none in `rest`.
 fn kept_child<'a>(config: &'a Config, name: Option<&str>, rest: &str) -> Option<&'a Config> {
     let Config::Tbf(tbf) = config else { return None };
     let is_own = name == Some(config.name());

@@ -89,7 +89,7 @@ pub enum Error {
         load: &'static str,
         /// The loads before it.
         report: Box<Report>,
-        /// What went wrong.
+        /// The fault.
         reason: Box<Error>,
     },
     /// No echo on the idle line.

@@ -247,7 +247,7 @@ pub fn rules_choose_tiers() {
          [[rule]]\naddress = \"10.77.1.0/25\"\nport = 7004\ntier = \"bulk\"\n\
          [[rule]]\nport = 7005\npass = true\n\
          [[rule]]\ndscp = \"AF41\"\ntier = 2\n\
-         [[rule]]\nprotocol = \"udp\"\nport = 7001\ntier = \"bulk\"\n"
+         [[rule]]\nprotocol = \"udp\"\nport = \"7000-7001\"\ntier = \"bulk\"\n"
     );
     let words = "qdisc = \"cake diffserv4\"";
     // Whoever looks behind us sees no mark of ours. The kernel's own multicast reports bear one.
