@@ -90,7 +90,7 @@ pub use direction::Direction;
 pub use error::Error;
 pub use gateway::{Drained, Report};
 pub use lanes::{Lanes, Spread};
-pub use links::{check_name, join, Joined};
+pub use links::{check_name, join, lost_address, Joined};
 pub use nfqueue::{has_net_admin, kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};
 pub use privileges::give_up_privileges;

@@ -1,7 +1,9 @@
 //! Devices over rtnetlink: made, removed, named, and joined to a bridge (linux/if_link.h).
 
 use std::io;
+use std::net::IpAddr;
 
+use crate::addresses;
 use crate::error::Error;
 use crate::mac::Mac;
 use crate::netlink::{text, Attributes, Message, Refusal, Socket, Writer};
@@ -269,6 +271,28 @@ pub fn join(first: &str, second: &str) -> Result<Joined, Error> {
         socket.request(&enslavement(number, bridge)).map_err(no_bridge)?;
     }
     Ok(joined)
+}
+
+/// The first address by which `first` or `second` is reached now, and will not be once [`join`] has
+/// made them ports. Ports of one bridge have nothing to lose.
+///
+/// # Errors
+/// A system call failed.
+pub fn lost_address(first: &str, second: &str) -> Result<Option<(String, IpAddr)>, Error> {
+    let devices = devices().map_err(not_told)?;
+    let bridge = |name| devices.iter().find_map(|device| device.bridge_of(name));
+    if bridge(first).is_some() && bridge(first) == bridge(second) {
+        return Ok(None);
+    }
+    for name in [first, second] {
+        // What does not exist, is said where it is joined.
+        let Ok(number) = sys::interface(name, Query::Index) else { continue };
+        let addresses = addresses::of(number).map_err(not_told)?;
+        if let Some(address) = addresses.first() {
+            return Ok(Some((name.to_owned(), *address)));
+        }
+    }
+    Ok(None)
 }
 
 fn no_bridge(refusal: Refusal) -> Error {

@@ -15,7 +15,8 @@ use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::trial::Back;
 use simnel_gateway::words::{below, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{
-    check_name, default_routes, join, Backend, Direction, Error, Joined, Lanes, Settings,
+    check_name, default_routes, join, lost_address, Backend, Direction, Error, Joined, Lanes,
+    Settings,
 };
 
 use super::{auto, duration, interface_name, misuse, misuse_with_help, trial_time, Control};
@@ -31,7 +32,8 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     words: Vec<String>,
-    /// Take the interface although the default route does not lead by it.
+    /// Take the interface although the default route does not lead by it, or a bridge cuts its
+    /// address off.
     #[arg(long)]
     anyway: bool,
     /// Join IFACE and LAN by a bridge first: for a box between router and modem. It stays.
@@ -260,8 +262,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         let autorate = Autorate::new(upload, download, named.as_deref()).map_err(misuse)?;
         settings.autorate = Some(autorate);
     }
-    if args.bridge.is_none() && !args.anyway {
-        leads_out("up", &request.interface)?;
+    match &args.bridge {
+        _ if args.anyway => {}
+        None => leads_out("up", &request.interface)?,
+        Some(lan) => stays_reached(lan, &request.interface)?,
     }
     let bridge = || {
         let lan = args.bridge.as_deref();
@@ -370,6 +374,19 @@ pub(super) fn leads_out(command: &str, interface: &str) -> miette::Result<()> {
             format!("say `simnel {command} {}`, or --anyway if `{interface}` is meant", routes[0]),
         "`{interface}` does not lead to the Internet: the default route goes by `{names}`"
     ))
+}
+
+/// An error if one of two interfaces that are to be joined has an address.
+fn stays_reached(lan: &str, wan: &str) -> miette::Result<()> {
+    match lost_address(lan, wan).into_diagnostic()? {
+        None => Ok(()),
+        Some((name, address)) => Err(miette!(
+            help =
+                "take it away, and give it to `simnel-br` afterwards; or --anyway, if it may be \
+                    lost",
+            "`{name}` is reached by {address}, and no longer once it is a port of a bridge"
+        )),
+    }
 }
 
 /// In place of reflectors: passing TCP alone tells.

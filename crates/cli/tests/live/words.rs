@@ -95,6 +95,15 @@ fn a_bridge_that_serves_nothing_is_not_left_behind() {
     let refused = within(&live.home.gateway, SIMNEL, &words);
     assert!(text(&refused.stderr).contains("is not safe"), "{}", text(&refused.stderr));
     assert!(!ip("link show simnel-br"), "the bridge is there");
+    // An address would answer nobody any more.
+    assert!(ip("addr add 10.77.99.1/24 dev ca"));
+    let refused = within(&live.home.gateway, SIMNEL, &words);
+    let errors = text(&refused.stderr);
+    assert!(
+        errors.contains("`ca` is reached by 10.77.99.1") && errors.contains("--anyway"),
+        "{errors}"
+    );
+    assert!(!ip("link show simnel-br"), "the bridge is there");
 }
 
 #[test]
