@@ -25,8 +25,17 @@ const MAGIC: usize = 8;
 const BUFFER: usize = 1 << 17;
 const MIB: u64 = 1 << 20;
 
-/// The file at `path`, unpacked if it is compressed with gzip; `most` bytes at most.
+/// True if `path` says standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// The file at `path`, or standard input if that is `-`, unpacked if it is compressed with gzip;
+/// `most` bytes at most.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if is_stdin(path) {
+        return whole(io::stdin(), most);
+    }
     whole(File::open(path)?, most)
 }
 

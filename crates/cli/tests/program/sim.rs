@@ -82,6 +82,27 @@ fn a_scenario_from_a_pipe_has_no_page_beside_it() {
 }
 
 #[test]
+fn a_dash_is_standard_input() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = write(directory.path(), SCENARIO);
+    let fed = |words: &[&str]| {
+        let input = std::fs::File::open(&path).expect("the scenario");
+        let mut command = Command::new(SIMNEL);
+        command.args(words).stdin(input).current_dir(directory.path());
+        command.output().expect("the command")
+    };
+    let output = fed(&["sim", "-", "--json", "--report", "pages"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(objects(&output)[0]["scenario"], "stdin");
+    assert!(directory.path().join("pages/stdin.html").is_file());
+    let sweep = ["sweep", "-", "--over", "rtt=20ms|40ms", "--repetitions", "1", "--json"];
+    let output = fed(&sweep);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(objects(&output).len(), 2);
+    assert!(directory.path().join("stdin.sweep.jsonl").is_file());
+}
+
+#[test]
 fn a_discipline_that_is_there_twice_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = write(directory.path(), SCENARIO);

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
 use simnel_core::printable::Printable;
 use simnel_lab::experiments::scenario::{self, Plan, Watch};
+use simnel_lab::files::is_stdin;
 use simnel_lab::report::runs;
 use simnel_scenario::{ScenarioError, Summary, STEPS};
 
@@ -29,7 +30,7 @@ use crate::terminal::{self, printable_at};
 runs without a line behind it, unless the line has less; every other one runs on the line of the\n\
 scenario.")]
 pub struct Args {
-    /// The scenario.
+    /// The scenario; `-` is standard input.
     file: PathBuf,
     /// Discipline for both directions instead of the scenario's own; may be repeated.
     #[arg(long, value_name = "WORDS")]
@@ -75,8 +76,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         capture: args.pcapng.clone(),
     };
     // A pipe or a device has nothing beside it.
-    let beside = !args.json && args.file.is_file() && !args.file.starts_with("/dev");
-    let page = place::page(args.report.as_deref(), args.file.with_extension("html"), beside)?;
+    let is_file = !is_stdin(&args.file) && args.file.is_file() && !args.file.starts_with("/dev");
+    let usual = args.file.with_file_name(format!("{}.html", scenario::name(&args.file)));
+    let page = place::page(args.report.as_deref(), usual, !args.json && is_file)?;
     let interrupt = Interrupt::new()?;
     let progress = Progress::new(plan.runs() as u64 * STEPS);
     let watch = Watch { stop: interrupt.flag(), step: &|| progress.advance(1) };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use miette::miette;
+use simnel_lab::experiments::scenario;
 use simnel_lab::experiments::sweep::{self, Axis, PointResult, Sweep, SweepError};
 use simnel_lab::files;
 use simnel_lab::report::sweep as swept;
@@ -25,7 +26,7 @@ use crate::terminal;
 A killed sweep goes on where it was: the same command again. Ranges are geometric, of 5 points\n\
 unless `:N` says otherwise. A key is a path in the file: line.rtt, traffic.bulk.count.")]
 pub struct Args {
-    /// The scenario.
+    /// The scenario; `-` is standard input.
     #[arg(required_unless_present = "merge")]
     file: Option<PathBuf>,
     /// Axes: KEY=VALUE|VALUE or KEY=FROM..TO:POINTS, separated by commas; may be repeated.
@@ -82,7 +83,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     for over in &args.over {
         axes.extend(Axis::parse_all(over).map_err(refused)?);
     }
-    let name = file.file_stem().map_or("scenario".into(), |stem| stem.to_string_lossy());
+    let name = scenario::name(file);
     let directory = file.parent().unwrap_or(Path::new(""));
     let sweep = Sweep::new(&name, &text, directory, axes, args.repetitions).map_err(refused)?;
     let (i, n) = args.shard.unwrap_or((1, 1));

@@ -3,8 +3,8 @@
 //! Read here and not by a library: of the two in use, one takes all times for nanoseconds and
 //! refuses what `tcpdump -s` writes, the other allocates for each packet. What is read is the
 //! framing only (IETF draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng); headers are `wire`'s
-//! job. Both byte orders; pcap in µs and ns, pcapng with `if_tsresol` and `if_tsoffset`, any number
-//! of sections and interfaces.
+//! job. Both byte orders; pcap in µs, in ns and with Kuznetzov's longer records, pcapng with
+//! `if_tsresol` and `if_tsoffset`, any number of sections and interfaces.
 //!
 //! Captures of several queues are not always in order. A packet that lies before the one before it
 //! is taken as arriving together with that, and counted.
@@ -255,6 +255,8 @@ struct Pcap {
     link: LinkType,
     /// Nanoseconds of the fraction's unit.
     unit: u64,
+    /// Bytes before each packet: Kuznetzov's have interface, protocol and type behind the lengths.
+    header: usize,
 }
 
 impl Pcap {
@@ -268,11 +270,13 @@ impl Pcap {
         }
         let header: [u8; 24] =
             reader.window.bytes(header).first_chunk().copied().unwrap_or([0; 24]);
-        let (big_endian, unit) = match header[..4] {
-            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000),
-            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
-            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000),
-            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1),
+        let (big_endian, unit, before) = match header[..4] {
+            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000, 16),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1, 16),
+            [0x34, 0xcd, 0xb2, 0xa1] => (false, 1000, 24),
+            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000, 16),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1, 16),
+            [0xa1, 0xb2, 0xcd, 0x34] => (true, 1000, 24),
             _ => return Err(TraceError::new(path, Place::File, "not a pcap file after all")),
         };
         reader.big_endian = big_endian;
@@ -285,13 +289,13 @@ impl Pcap {
         let path = &reader.path;
         let link = LinkType::new(number)
             .map_err(|problem| TraceError::new(path, Place::File, problem).help(LinkType::HELP))?;
-        Ok(Pcap { link, unit })
+        Ok(Pcap { link, unit, header: before })
     }
 }
 
 impl Format for Pcap {
     fn advance(&mut self, reader: &mut Reader) -> Result<Option<Time>, TraceError> {
-        let Some(header) = reader.take(16)? else { return Ok(None) };
+        let Some(header) = reader.take(self.header)? else { return Ok(None) };
         let header = reader.window.bytes(header);
         let (seconds, fraction) = (reader.u32(header), reader.u32(&header[4..]));
         let (captured, wire_len) = (reader.u32(&header[8..]), reader.u32(&header[12..]));

@@ -68,7 +68,7 @@ const BUFFER: usize = 1 << 17;
 /// `classifier`'s hashes.
 pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
     let fail = |error| unreadable(path, &error);
-    let (size, bytes): (u64, Box<dyn Read>) = if path == Path::new("-") {
+    let (size, bytes): (u64, Box<dyn Read>) = if files::is_stdin(path) {
         (0, Box::new(io::stdin()))
     } else {
         let file = File::open(path).map_err(fail)?;
@@ -91,9 +91,12 @@ pub fn source(
     Ok(match *head.as_slice() {
         [] => return Err(TraceError::new(path, Place::File, "the file is empty").help(KINDS)),
         _ if head == records::MAGIC => Box::new(Records::new(path, reader, classifier)?),
-        [0xd4, 0xc3, 0xb2 | 0x3c, 0xa1 | 0xb2, ..]
+        [0xd4, 0xc3, 0xb2, 0xa1, ..]
         | [0x4d, 0x3c, 0xb2, 0xa1, ..]
-        | [0xa1, 0xb2, 0xc3 | 0x3c, 0xd4 | 0x4d, ..] => pcap(path, reader, classifier)?,
+        | [0x34, 0xcd, 0xb2, 0xa1, ..]
+        | [0xa1, 0xb2, 0xc3, 0xd4, ..]
+        | [0xa1, 0xb2, 0x3c, 0x4d, ..]
+        | [0xa1, 0xb2, 0xcd, 0x34, ..] => pcap(path, reader, classifier)?,
         [0x0a, 0x0d, 0x0d, 0x0a, ..] => pcapng(path, reader, classifier),
         [b'0'..=b'9', ..] => {
             Box::new(Rows::new(path, BufReader::with_capacity(BUFFER, reader), classifier))

@@ -119,6 +119,31 @@ fn pcap(path: &Path, header: PcapHeader, frames: &[Vec<u8>], snap: usize) {
     std::fs::write(path, bytes).unwrap();
 }
 
+/// Kuznetzov's format: that of the file `of`, with eight bytes more before each packet.
+fn patched(path: &Path, of: &Path, big_endian: bool) {
+    let plain = std::fs::read(of).unwrap();
+    let word = |at: usize| {
+        let bytes = plain[at..at + 4].try_into().unwrap();
+        if big_endian {
+            u32::from_be_bytes(bytes)
+        } else {
+            u32::from_le_bytes(bytes)
+        }
+    };
+    let magic = 0xa1b2_cd34_u32;
+    let magic = if big_endian { magic.to_be_bytes() } else { magic.to_le_bytes() };
+    let mut bytes = [&magic, &plain[4..24]].concat();
+    let mut at = 24;
+    while at < plain.len() {
+        let end = at + 16 + word(at + 8) as usize;
+        bytes.extend(
+            [&plain[at..at + 16], &[2, 0, 0, 0, 8, 0, 4, 0], &plain[at + 16..end]].concat(),
+        );
+        at = end;
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
 fn pcapng(path: &Path, link: DataLink, options: &[u8], ticks: u64, frames: &[Vec<u8>]) {
     let mut bytes = Vec::new();
     let mut writer = PcapNgWriter::new(&mut bytes).unwrap();
@@ -162,6 +187,11 @@ fn all_kinds_of_capture_describe_the_same_packets() {
     let other = at("other");
     pcap(&other, header(Endianness::Big, TsResolution::NanoSecond), &frames(), 9999);
     same(&plain, &other);
+    for endianness in [Endianness::Little, Endianness::Big] {
+        pcap(&other, header(endianness, TsResolution::MicroSecond), &frames(), 9999);
+        patched(&other, &other, endianness == Endianness::Big);
+        same(&plain, &other);
+    }
     for (option, ticks) in [(&[][..], 1_000_000), (&[9], 1_000_000_000), (&[7], 10_000_000)] {
         pcapng(&other, DataLink::ETHERNET, option, ticks, &frames());
         same(&plain, &other);

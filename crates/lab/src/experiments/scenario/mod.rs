@@ -3,6 +3,7 @@
 //! Runs share nothing, so their results do not depend on how many there are or on how they are
 //! spread. Between its steps each reports progress and looks whether it should stop.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
@@ -52,16 +53,24 @@ pub struct Case {
 /// Bytes of a trace: as many as the longest that makes sense has.
 const TRACE: u64 = 512 << 20;
 
-/// Reads the file at `path`. The text comes back with the error, to show the place in it; none if
+/// The name of the scenario at `path`, where its text has none.
+pub fn name(path: &Path) -> Cow<'_, str> {
+    match path.file_stem() {
+        _ if files::is_stdin(path) => "stdin".into(),
+        Some(stem) => stem.to_string_lossy(),
+        None => "scenario".into(),
+    }
+}
+
+/// Reads the file at `path`, or standard input if that is `-`. The text comes back with the error, to show the place in it; none if
 /// it could not be read.
 pub fn read(path: &Path) -> Result<(Scenario, String), (ScenarioError, Option<String>)> {
     let text = files::read_text(path, files::WHOLE).map_err(|error| {
         let what = format!("{}: {error}", path.display());
         (ScenarioError::whole(what, "a readable scenario file"), None)
     })?;
-    let stem = path.file_stem().map_or("scenario".into(), |stem| stem.to_string_lossy());
     let directory = path.parent().unwrap_or(Path::new(""));
-    match parse(&text, &stem, directory) {
+    match parse(&text, &name(path), directory) {
         Ok(scenario) => Ok((scenario, text)),
         Err(error) => Err((error, Some(text))),
     }

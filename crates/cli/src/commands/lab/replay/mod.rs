@@ -16,7 +16,7 @@ use simnel_lab::conformance::replay::{
     check, classifier, drive, open, tally_of, write_binary, Events, Failure, Sink, Summary, Tally,
     Trace, TraceError,
 };
-use simnel_lab::files::replace;
+use simnel_lab::files::{is_stdin, replace};
 
 use super::progress::Progress;
 use super::{misuse, misuse_with_help, output_failed};
@@ -101,7 +101,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let several = runs.len() > 1;
     // What cannot be read twice is not read ahead.
-    let input = args.file == Path::new("-");
+    let input = is_stdin(&args.file);
     let once = input || args.file.exists() && !args.file.is_file();
     if several && once {
         return Err(misuse_with_help(
