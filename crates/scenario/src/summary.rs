@@ -262,6 +262,11 @@ pub fn millis(span: Span) -> f64 {
     span.0 as f64 / 1e6
 }
 
+/// Bytes of the `n`th interval as Mbit/s, over its own length.
+pub fn interval_mbps(results: &Results, n: usize, bytes: u64) -> f64 {
+    bytes as f64 * 8e-6 / (results.interval_at(n).0 as f64 / 1e9)
+}
+
 impl Application {
     /// How long it takes what its users wait for: a transfer, a page, a message, or what a packet
     /// takes beyond propagation. None of a film, and where nothing arrived.
@@ -402,11 +407,11 @@ fn group_summary(run: &Finished, group: usize, length: f64) -> GroupSummary {
     let direction = flows.first().map_or(Direction::Up, |flow| flow.direction);
     let flow_mbps: Vec<f64> =
         flows.iter().map(|flow| flow.goodput_bytes() as f64 * 8e-6 / length).collect();
-    let interval = results.interval.0 as f64 / 1e9;
+    let mbps_at = |(n, bytes): (usize, &u64)| interval_mbps(results, n, *bytes);
     let points = flows.iter().map(|flow| flow.series.len()).max().unwrap_or(0);
     let series_mbps = (0..points).map(|n| {
         let bytes: u64 = flows.iter().filter_map(|flow| flow.series.get(n)).sum();
-        bytes as f64 * 8e-6 / interval
+        mbps_at((n, &bytes))
     });
     let fates = || flows.iter().flat_map(|flow| &flow.fates);
     let drops =
@@ -415,7 +420,7 @@ fn group_summary(run: &Finished, group: usize, length: f64) -> GroupSummary {
         let fates = || flow.fates.iter();
         FlowSummary {
             mbps: *mbps,
-            series_mbps: flow.series.iter().map(|b| *b as f64 * 8e-6 / interval).collect(),
+            series_mbps: flow.series.iter().enumerate().map(mbps_at).collect(),
             drops: by_reason(|reason| fates().map(|f| f.dropped[reason as usize]).sum()),
             marks: fates().map(|fates| fates.marked).sum(),
             lost: fates().map(|fates| fates.lost).sum(),

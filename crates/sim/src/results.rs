@@ -21,7 +21,7 @@ pub struct Results {
     pub complete: bool,
     /// The measured window: results count from the first to the second.
     pub window: (Time, Time),
-    /// Length of the intervals of all time series, which start at zero.
+    /// Length of the intervals of all time series, which start at zero; the last may be shorter.
     pub interval: Span,
     /// Both lines: up, down.
     pub lines: [LineResult; 2],
@@ -39,6 +39,16 @@ pub struct Results {
     pub memory: Option<Memory>,
     /// Packets sent by hosts, delivered, lost or dropped, and still under way at the end.
     pub conservation: Conservation,
+}
+
+impl Results {
+    /// Length of the `n`th interval: the last one ends with the run.
+    pub fn interval_at(&self, n: usize) -> Span {
+        match self.simulated.0.saturating_sub(self.interval.0.saturating_mul(n as u64)) {
+            0 => self.interval,
+            left => self.interval.min(Span(left)),
+        }
+    }
 }
 
 /// Where all packets went.

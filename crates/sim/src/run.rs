@@ -242,6 +242,11 @@ impl Run {
 
     /// Records until now. Complete if the run is over.
     pub fn results(mut self) -> Results {
+        let sampled = self.network.ways.lines[0].record.series.len() as u64;
+        if Time(self.setup.recording.interval.0 * sampled) < self.now {
+            // The last interval, which ends with the run.
+            self.network.sample();
+        }
         self.network.account_all();
         if let Some(capture) = &mut self.network.ways.capture {
             capture.release(self.now);

@@ -279,6 +279,20 @@ fn fractions_of_a_nanosecond_add_up() {
     assert!(up.bytes.abs_diff(up.capacity_bytes) <= 2 * 106, "{}", up.bytes);
 }
 
+#[test]
+fn the_last_interval_ends_with_the_run() {
+    let bulk = traffic(Kind::Bulk { size: None }, Direction::Down);
+    let mut setup = setup("pfifo limit 100", 10_000_000, vec![bulk]);
+    (setup.duration, setup.warmup) = (Span::from_millis(3_500), Span::from_secs(1));
+    let results = run(&setup, 1);
+    let (flow, line) = (&results.flows[0], &results.lines[1]);
+    assert_eq!((flow.series.len(), line.series.len()), (4, 4));
+    assert_eq!(flow.series[1..].iter().sum::<u64>(), flow.goodput_bytes());
+    assert_eq!(line.series[1..].iter().sum::<u64>(), line.bytes);
+    let lengths = [0, 2, 3, 4].map(|n| results.interval_at(n).0 / 1_000_000);
+    assert_eq!(lengths, [1000, 1000, 500, 1000]);
+}
+
 /// Series and sums are of the same bytes, and windows are sampled with them.
 #[test]
 fn series_add_up_to_what_was_delivered() {

@@ -11,12 +11,13 @@ const MOST_LOOKS: u64 = 4000;
 pub struct Queues(pub [Vec<f64>; 2]);
 
 impl Queues {
-    /// Carries `run` through the duration, and looks at both queues after each interval. How a run
+    /// Carries `run` through the duration, and looks at both queues after each interval, the last of
+    /// which ends with it. How a run
     /// is cut into pieces changes nothing in its results.
     pub fn watch(run: &mut Run, setup: &Setup) -> Queues {
         let mut queues = Queues::default();
         let interval = setup.recording.interval;
-        let looks = setup.duration.0.checked_div(interval.0).unwrap_or(0).min(MOST_LOOKS);
+        let looks = setup.duration.0.div_ceil(interval.0.max(1)).min(MOST_LOOKS);
         for look in 1..=looks {
             run.advance(Time::ZERO + Span(interval.0 * look));
             for direction in Direction::BOTH {

@@ -16,7 +16,7 @@ use simnel_sim::{Direction, FlowResult, Kind, Outcome, Traffic};
 use self::test::{is_transfer, way, Test};
 #[cfg(not(target_family = "wasm"))]
 use crate::files;
-use simnel_scenario::summary::millis;
+use simnel_scenario::summary::{interval_mbps, millis};
 use simnel_scenario::Finished;
 
 pub mod plot;
@@ -46,8 +46,8 @@ impl Data {
     pub fn of(title: &str, run: &Finished) -> Data {
         let results = &run.results;
         let step = results.interval.0 as f64 / 1e9;
-        let points = (results.simulated.0 / results.interval.0.max(1)) as usize;
-        let (test, series) = series(run, points, step);
+        let points = results.simulated.0.div_ceil(results.interval.0.max(1)) as usize;
+        let (test, series) = series(run, points);
         let length = results.simulated.0 as f64 / 1e9;
         let transfers = run.results.flows.iter().filter(|f| is_transfer(f, &run.setup.traffic));
         let metadata = serde_json::json!({
@@ -164,7 +164,7 @@ type Series = Vec<Option<f64>>;
 /// The run's series, by the names of the test that it is. flent's tests are made of transfers
 /// without end; of other flows over TCP, which may be thousands, each group of the traffic is one
 /// series.
-fn series(run: &Finished, points: usize, step: f64) -> (Test, BTreeMap<String, Series>) {
+fn series(run: &Finished, points: usize) -> (Test, BTreeMap<String, Series>) {
     let traffic = &run.setup.traffic;
     let class_of = |flow: &FlowResult| class(traffic[flow.group as usize].dscp);
     let transfers: Vec<(Direction, String)> = run
@@ -189,7 +189,7 @@ fn series(run: &Finished, points: usize, step: f64) -> (Test, BTreeMap<String, S
     for flow in &run.results.flows {
         let (direction, class) = (flow.direction, class_of(flow));
         let Traffic { kind, name, .. } = &traffic[flow.group as usize];
-        let rate = |n: usize| flow.series.get(n).map(|bytes| *bytes as f64 * 8e-6 / step);
+        let rate = |n: usize| Some(interval_mbps(&run.results, n, *flow.series.get(n)?));
         match &flow.outcome {
             Outcome::Ping { over_time, base_rtt, .. } => {
                 let at = |n: usize| {

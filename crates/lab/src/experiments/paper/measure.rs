@@ -11,7 +11,7 @@ use simnel_core::qdisc::DropReason;
 use simnel_sim::{Direction, Distribution, FlowResult, Kind, Moment, Outcome, Results};
 
 use crate::statistics::Estimate;
-use simnel_scenario::summary::{millis, Times};
+use simnel_scenario::summary::{interval_mbps, millis, Times};
 use simnel_scenario::Finished;
 
 /// Points of a curve.
@@ -214,7 +214,7 @@ impl<'a> View<'a> {
         let points = flows.iter().map(|flow| flow.series.len()).max().unwrap_or(0);
         let at = |n: usize| {
             let bytes: u64 = flows.iter().filter_map(|flow| flow.series.get(n)).sum();
-            [(n + 1) as f64 * step, bytes as f64 * 8e-6 / step]
+            [(n + 1) as f64 * step, interval_mbps(self.results(), n, bytes)]
         };
         (0..points).map(at).collect()
     }

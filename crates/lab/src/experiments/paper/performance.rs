@@ -6,7 +6,7 @@
 
 use simnel_core::Span;
 use simnel_scenario::file::{File, Host, Line, Traffic};
-use simnel_scenario::summary::Times;
+use simnel_scenario::summary::{interval_mbps, Times};
 use simnel_sim::Direction::{self, Down, Up};
 use simnel_sim::{Distribution, Outcome};
 use simnel_tcp::{CongestionControl, EcnMode};
@@ -345,8 +345,9 @@ fn b10_measure(view: &View<'_>) -> Sample {
         // What is on the wire, acknowledgements included.
         let step = view.interval_s();
         let line = view.results().lines[way as usize].series.iter().enumerate();
+        let mbps = |n, bytes: &u64| interval_mbps(view.results(), n, *bytes);
         let line: Vec<[f64; 2]> =
-            line.map(|(n, bytes)| [(n + 1) as f64 * step, *bytes as f64 * 8e-6 / step]).collect();
+            line.map(|(n, bytes)| [(n + 1) as f64 * step, mbps(n, bytes)]).collect();
         sample.value(Quantity::LineAlone(way), phase(&line, ALONE));
         sample.curve(Quantity::Swarm(way), swarm);
         sample.curve(Quantity::Others(way), others);
