@@ -1,7 +1,7 @@
 //! `simnel.Error`: what was wrong, where, and a correct form.
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use simnel_lab::experiments::sweep::SweepError;
 use simnel_scenario::ScenarioError;
@@ -20,6 +20,11 @@ pub fn in_scenario(error: ScenarioError, text: &str) -> PyErr {
         None => String::new(),
     };
     Error::new_err(format!("{}{place}; expected {}", error.what, error.expected))
+}
+
+/// An error of pickle: `what` has no bytes, `instead` names what has.
+pub fn stays(what: &str, instead: &str) -> PyErr {
+    PyTypeError::new_err(format!("{what} stays in its process; expected {instead}"))
 }
 
 /// An error of a key that was to be set.

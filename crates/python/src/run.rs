@@ -2,11 +2,11 @@
 
 use pyo3::prelude::*;
 use simnel_core::Span;
-use simnel_scenario::summary::millis;
+use simnel_scenario::summary::{interval_mbps, millis};
 use simnel_scenario::{Finished, Summary};
 use simnel_sim::{Direction, FlowResult, Moment, Outcome};
 
-use crate::error::Error;
+use crate::error::{stays, Error};
 use crate::table::{Columns, Table};
 
 /// Parts of a whole in which quantiles are asked for.
@@ -141,7 +141,7 @@ impl Run {
         columns.whole("flow", each().map(|(flow, _)| Some(i64::from(flow.index))));
         columns.numbers(
             "goodput_mbps",
-            each().map(|(flow, n)| Some(*flow.series.get(n)? as f64 * 8e-6 / seconds)),
+            each().map(|(flow, n)| Some(interval_mbps(results, n, *flow.series.get(n)?))),
         );
         columns.numbers("added_ms", each().map(|row| Some(millis(moment(row)?.mean()?))));
         columns.numbers(
@@ -182,8 +182,16 @@ impl Run {
         let mut columns = Columns::default();
         columns.numbers("time_s", each().map(|(_, n, _)| Some(n as f64 * seconds)));
         columns.words("direction", each().map(|(line, ..)| Some(line.direction.name())));
-        columns.numbers("mbps", each().map(|(.., bytes)| Some(bytes as f64 * 8e-6 / seconds)));
+        columns.numbers("mbps", each().map(|(_, n, bytes)| Some(interval_mbps(results, n, bytes))));
         columns.table()
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays(
+            "a run",
+            "what is sent in its place: its json, summary or a table such as series; or scenario, \
+             qdisc and seed, which give the same run again",
+        ))
     }
 
     fn __repr__(&self) -> String {
@@ -235,6 +243,10 @@ impl Distribution {
         columns.numbers("ms", points.iter().map(|(value, _)| Some(millis(*value))));
         columns.numbers("share", points.iter().map(|(_, seen)| Some(*seen as f64 / total)));
         columns.table()
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays("a distribution", "what is sent in its place: its cdf(), a table, or quantiles"))
     }
 
     fn __repr__(&self) -> PyResult<String> {

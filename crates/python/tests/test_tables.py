@@ -53,6 +53,29 @@ def test_tables_are_made_of_columns_and_travel():
         simnel.Table({"a": [1], "b": [1, 2]})
 
 
+def test_what_cannot_travel_names_what_can(upload):
+    run = upload.run()
+    for what, instead in [(run, "scenario, qdisc and seed"), (run.latency, r"cdf\(\)")]:
+        with pytest.raises(TypeError, match=f"stays in its process; .*{instead}"):
+            pickle.dumps(what)
+    for part in (run.json, run.summary, run.latency.cdf()):
+        pickle.dumps(part)
+    scenario = pickle.loads(pickle.dumps(run.scenario))
+    assert scenario.run(run.qdisc[0], run.seed).hash == run.hash
+
+
+def test_the_last_interval_ends_with_the_run(line):
+    run = simnel.simulate(line, simnel.bulk(1, "down"), duration="2500ms", warmup="0s", interval="1s")
+    rows, lines = run.series.to_dict(), run.lines.to_dict()
+    rates = rows["goodput_mbps"]
+    assert len(rates) == 3 and run["bulk"]["series_mbps"] == rates
+    whole = run["bulk"]["goodput_mbps"] * 2.5
+    assert abs(rates[0] + rates[1] + rates[2] / 2 - whole) < 1e-6
+    down = [m for d, m in zip(lines["direction"], lines["mbps"]) if d == "down"]
+    # A rate over its own half second, not half of it.
+    assert len(down) == 3 and down[2] > 0.9 * down[1]
+
+
 def test_a_run_draws_itself(upload, tmp_path):
     pytest.importorskip("matplotlib")
     figure = upload.run("cake bandwidth {rate}").plot()
