@@ -11,9 +11,8 @@ const MOST_LOOKS: u64 = 4000;
 pub struct Queues(pub [Vec<f64>; 2]);
 
 impl Queues {
-    /// Carries `run` through the duration, and looks at both queues after each interval, the last of
-    /// which ends with it. How a run
-    /// is cut into pieces changes nothing in its results.
+    /// Carries `run` through the duration, and looks at both queues after each interval; the last
+    /// ends with it. How a run is cut into pieces changes nothing in its results.
     pub fn watch(run: &mut Run, setup: &Setup) -> Queues {
         let mut queues = Queues::default();
         let interval = setup.recording.interval;

@@ -62,8 +62,8 @@ pub fn name(path: &Path) -> Cow<'_, str> {
     }
 }
 
-/// Reads the file at `path`, or standard input if that is `-`. The text comes back with the error, to show the place in it; none if
-/// it could not be read.
+/// Reads the file at `path`, or standard input if that is `-`. The text comes back with the error,
+/// to show the place in it; none if it could not be read.
 pub fn read(path: &Path) -> Result<(Scenario, String), (ScenarioError, Option<String>)> {
     let text = files::read_text(path, files::WHOLE).map_err(|error| {
         let what = format!("{}: {error}", path.display());
