@@ -42,7 +42,7 @@ impl Lock {
         if !locked {
             let mut owner = String::new();
             let known = file.read_to_string(&mut owner).is_ok() && !owner.trim().is_empty();
-            let owner = if known { owner.trim().to_owned() } else { String::from("?") };
+            let owner = format!("process {}", if known { owner.trim() } else { "?" });
             return Err(Error::AlreadyUp { interface: interface.to_owned(), owner });
         }
         Lock { file, path }.signed()

@@ -108,13 +108,13 @@ pub enum Error {
     Rule(String),
     /// A second `up`.
     #[error(
-        "`{interface}` is already managed (by process {owner}): `simnel show {interface}` shows \
+        "`{interface}` is already managed (by {owner}): `simnel show {interface}` shows \
          how, `simnel down {interface}` ends it"
     )]
     AlreadyUp {
         /// The interface.
         interface: String,
-        /// Its process, or a question mark.
+        /// Its process.
         owner: String,
     },
     /// The kernel shapes it already.

@@ -62,7 +62,8 @@ impl Refused {
             },
             // The owner's sockets alone may touch the table, or even see that it is theirs.
             (TABLE_SEQUENCE, libc::EPERM) => {
-                Error::AlreadyUp { interface: interface.to_owned(), owner: String::from("?") }
+                let owner = String::from("a process with another --control-dir: say it as well");
+                Error::AlreadyUp { interface: interface.to_owned(), owner }
             }
             (TABLE_SEQUENCE, libc::EEXIST) => Error::TableExists { table: table.to_owned() },
             (TABLE_SEQUENCE, libc::EOPNOTSUPP | libc::EINVAL) => Error::KernelLacks {

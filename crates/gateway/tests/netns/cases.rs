@@ -345,16 +345,17 @@ fn a_second_up_is_refused() {
     world.start(&["wan0=|cake bandwidth 8mbit"]);
     // By the lock, and where that lies elsewhere, by the kernel.
     let elsewhere = world.control.with_extension("2");
-    for control in [world.control.clone(), elsewhere.clone()] {
+    let places = [(&world.control, "(by process "), (&elsewhere, "with another --control-dir")];
+    for (control, owner) in places {
         let output = world
-            .daemon_command(&["wan0=|cake bandwidth 8mbit"], &control)
+            .daemon_command(&["wan0=|cake bandwidth 8mbit"], control)
             .stderr(Stdio::piped())
             .output()
             .unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         println!("  {}", error.trim());
         assert_eq!(output.status.code(), Some(2));
-        assert!(error.contains("`wan0` is already managed"), "{error}");
+        assert!(error.contains("`wan0` is already managed") && error.contains(owner), "{error}");
     }
     let _ = std::fs::remove_dir_all(elsewhere);
     for (interface, complaint) in [
