@@ -1,5 +1,7 @@
 """An environment for agents that set a discipline's parameters (gymnasium's interface).
 
+>>> from simnel import Line, Scenario
+>>> scenario = Scenario.of(Line(down="20mbit", up="3mbit", rtt="90ms"))
 >>> env = TuneEnv(scenario, lambda action: f"codel target {action[0]:.0f}us interval 100ms",
 ...               low=[500], high=[50_000])
 
