@@ -32,6 +32,23 @@ interface Repetitions {
     missing: number[];
 }
 
+/** The same disciplines twice are refused, as `simnel sim` refuses them. */
+function eachOnce(results: (Shown | Error)[]): (Shown | Error)[] {
+    const seen = new Set<string>();
+    return results.map((result) => {
+        if (!isShown(result)) return result;
+        const { qdisc_up: up, qdisc_down: down } = summary(result);
+        const [one, other] = [up, down].map((each) => each.trim().replace(/\s+/g, " "));
+        const both = `${one}\n${other}`;
+        if (!seen.has(both)) {
+            seen.add(both);
+            return result;
+        }
+        const what = `\`${one}\` is there twice; expected each discipline once`;
+        return new Wrong({ of: "words", what, expected: "", place: null });
+    });
+}
+
 class Lab {
     private question = usual();
     /** What the address says and nobody understands. */
@@ -169,7 +186,7 @@ class Lab {
             text, name: "line", words: words(question, each), seed,
         }));
         say("Simulating…");
-        const first = await Promise.all(jobs.map((job) => this.attempt(job(1), signal)));
+        const first = eachOnce(await Promise.all(jobs.map((job) => this.attempt(job(1), signal))));
         if (signal.aborted) return;
         performance.measure("simulated", "change");
         this.since = null;

@@ -17,6 +17,11 @@ async function fields(browser, address) {
     await says(page, "#qdisc-1-wrong", /must be followed by a RATE such as 20mbit$/);
     await page.locator("#qdisc-1").fill("cake bandwidth {rate}");
     await wrong.waitFor({ state: "hidden" });
+    await page.locator("#qdisc-1").fill(`${await page.locator("#qdisc-0").inputValue()} `);
+    await says(page, "#qdisc-1-wrong", /^`.*` is there twice; expected each discipline once$/);
+    await says(page, "#status", /8 runs/);
+    await page.locator("#qdisc-1").fill("cake bandwidth {rate}");
+    await wrong.waitFor({ state: "hidden" });
     await page.locator("#down").fill("0");
     await says(page, "#down-wrong", /0\.25 to 1000/);
     await page.locator("#down").fill("");
