@@ -171,7 +171,6 @@ on_one_core() {
     step 'compiled code' compiled_code
     after built
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
-    step 'package' package
 }
 
 on_all_cores() {
@@ -208,6 +207,7 @@ of_the_workspace() {
     $all || return 0
     after tested
     step 'mutants' mutants
+    step 'package' package
 }
 
 step 'format' scripts/format.sh --check
