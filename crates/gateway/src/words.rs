@@ -94,25 +94,22 @@ pub fn changed<'a>(
     let rest = name.map_or(rest, |name| own_words(name, said.words, rest));
     let count = |words: &str| words.split_whitespace().count();
     let before_rest = said.before + count(said.words) - count(rest);
-    if let Some(child) = kept_child(&config, name, rest) {
-        let config = match rate {
-            None => config.clone(),
-            Some(rate) => {
-                check_rate(direction, rate)?;
-                one_rate(direction, config.name(), rate, rest)?;
-                let new = reading(rate).filter(|rate| !rate.is_unlimited());
-                let config = new.and_then(|rate| config.with_rate(rate, burst));
-                config.ok_or_else(|| unusable(direction, rate, "a RATE such as 20mbit"))?
-            }
-        };
-        let (text, child) = (config.to_string(), child.to_string());
-        let before = text.strip_suffix(&child).unwrap_or(&text);
-        return understood(direction, before, &format!("{rest} {child}"), before_rest);
-    }
-    let is_anew = name.is_some_and(|name| name != managed.name() || has_classes(managed));
+    let kept = kept_child(&config, name, rest).map(Config::to_string);
+    let with_rest = |text: &str| match &kept {
+        None => understood(direction, text, rest, before_rest),
+        Some(child) => {
+            let own = text.strip_suffix(child.as_str()).unwrap_or(text);
+            understood(direction, own, &format!("{rest} {child}"), before_rest)
+        }
+    };
+    let is_another = |name| name != managed.name() || has_classes(managed);
+    let is_anew = kept.is_none() && name.is_some_and(is_another);
     let Some(rate) = rate else {
+        if kept.is_some() {
+            return with_rest(&config.to_string());
+        }
         if !is_anew {
-            return understood(direction, present, rest, before_rest);
+            return with_rest(present);
         }
         let rate = config.rate().filter(|_| !says_rate(said.words));
         let rate = rate.map(|rate| format!("{}bit", rate.bits()));
@@ -126,6 +123,7 @@ pub fn changed<'a>(
     let unusable = || unusable(direction, rate, "a RATE such as 20mbit");
     let new = reading(rate).ok_or_else(unusable)?;
     let before = match (below(&config), config.with_rate(new, burst)) {
+        _ if new.is_unlimited() && kept.is_some() => return Err(unusable()),
         (Some(child), _) if new.is_unlimited() => child.to_string(),
         (_, Some(config)) => config.to_string(),
         _ if new.is_unlimited() && config.rate().is_some() => return Err(unusable()),
@@ -139,7 +137,7 @@ pub fn changed<'a>(
         _ => compose(direction, Some(rate), present.into())
             .map(|(before, rest)| before + " " + rest)?,
     };
-    understood(direction, &before, rest, before_rest)
+    with_rest(&before)
 }
 
 /// The discipline below the token bucket `config`, which stays there, as with `tc`, where the
