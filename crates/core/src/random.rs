@@ -24,6 +24,11 @@ impl Random {
         Random::new(z ^ (z >> 31))
     }
 
+    /// The seed of a generator that goes on where this one is.
+    pub const fn seed(&self) -> u64 {
+        self.state
+    }
+
     /// One step: all 64 bits.
     #[inline]
     pub fn u64(&mut self) -> u64 {

@@ -88,6 +88,7 @@ pub mod words;
 pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};
 pub use direction::Direction;
 pub use error::Error;
+pub use frames::FrameReader;
 pub use gateway::{Drained, Report};
 pub use lanes::{Lanes, Spread};
 pub use links::{check_name, join, lost_address, Joined};

@@ -67,5 +67,5 @@ pub use memory::Memory;
 pub use network::Waiting;
 pub use pool::Fates;
 pub use results::{Conservation, FlowResult, LineResult, Results};
-pub use run::{start_time, Run};
+pub use run::{start, Run};
 pub use setup::{Direction, Kind, Setup, SetupError, Traffic};

@@ -339,18 +339,12 @@ impl Run {
     }
 }
 
-/// When flow number `flow` of a run starts, and the random numbers that its application goes on
-/// with.
-fn start(seed: u64, flow: u32, traffic: &Traffic) -> (Time, Random) {
+/// When flow number `flow` of the run with `seed` starts, counted over all traffic, and the random
+/// numbers that its application goes on with: for whoever runs the same flows elsewhere, too.
+pub fn start(seed: u64, flow: u32, traffic: &Traffic) -> (Time, Random) {
     let mut random = Random::derive(seed, FIRST_APP_STREAM + u64::from(flow));
     let late = Span(between(&mut random, (0, traffic.stagger.0)));
     (Time::ZERO + traffic.start + late, random)
-}
-
-/// When flow number `flow` of the run with `seed` starts, counted over all traffic: for whoever
-/// runs the same flows elsewhere.
-pub fn start_time(seed: u64, flow: u32, traffic: &Traffic) -> Time {
-    start(seed, flow, traffic).0
 }
 
 fn line(

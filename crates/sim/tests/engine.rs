@@ -325,7 +325,7 @@ fn flows_start_within_their_stagger() {
     let results = run(&setup("pfifo", 1_000_000, vec![pings.clone()]), 3);
     let starts: Vec<Time> = results.flows.iter().map(|flow| flow.started).collect();
     for (n, start) in starts.iter().enumerate() {
-        assert_eq!(*start, simnel_sim::start_time(3, n as u32, &pings));
+        assert_eq!(*start, simnel_sim::start(3, n as u32, &pings).0);
         let after = start.since(Time::ZERO);
         assert!(after >= pings.start && after <= pings.start + pings.stagger, "{after:?}");
     }

@@ -23,13 +23,14 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use rustix::thread::{move_into_link_name_space, LinkNameSpaceType};
 
@@ -253,17 +254,36 @@ impl Namespace {
 
     /// Runs `work` on a thread that is in the namespace. Sockets that it opens stay there.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, TestbedError> {
-        let enter = || {
-            let file = std::fs::File::open(format!("/run/netns/{}", self.name))?;
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-            Ok(())
-        };
+        let place = self.open()?;
         thread::scope(|scope| {
-            let thread = scope.spawn(|| enter().map(|()| work()));
+            let thread = scope.spawn(|| move_into(&place).map(|()| work()));
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
-        .map_err(|source| TestbedError::Enter { namespace: self.name.clone(), source })
+        .map_err(|source| self.not_entered(source))
     }
+
+    /// Begins `work` on a thread that is in the namespace; the error of that thread is that it
+    /// could not go there.
+    pub fn start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<io::Result<T>>, TestbedError> {
+        let place = self.open()?;
+        Ok(thread::spawn(move || move_into(&place).map(|()| work())))
+    }
+
+    fn open(&self) -> Result<File, TestbedError> {
+        File::open(format!("/run/netns/{}", self.name)).map_err(|source| self.not_entered(source))
+    }
+
+    fn not_entered(&self, source: io::Error) -> TestbedError {
+        TestbedError::Enter { namespace: self.name.clone(), source }
+    }
+}
+
+/// Moves this thread into a network namespace.
+fn move_into(place: &File) -> io::Result<()> {
+    Ok(move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network))?)
 }
 
 /// Runs a program to its end.

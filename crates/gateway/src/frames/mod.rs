@@ -21,6 +21,7 @@ pub use error::FrameError;
 pub(crate) use header::{
     describe, is_plain_tcp, with_tag, Handle, ETHERNET_HEADER, TAG_BYTES, VNET_BYTES,
 };
+pub use listener::FrameReader;
 pub(crate) use listener::{Heard, Listener};
 pub(crate) use outgoing::{Blocked, Frame, Outgoing, RETRY};
 pub(crate) use pool::{Pool, BATCH, CHUNKS_PER_FRAME, CHUNK_BYTES};

@@ -274,19 +274,21 @@ impl PacketSocket {
 
 #[cfg(test)]
 impl PacketSocket {
-    /// A socket that stands for one of an interface: each datagram is a frame behind a virtio
-    /// header.
-    pub(crate) fn on(datagrams: std::os::unix::net::UnixDatagram) -> PacketSocket {
+    /// The device cuts super-packets of TCP from now on, or not.
+    pub(crate) fn set_cuts(&self, cuts: bool) {
+        self.cuts.store(cuts, Ordering::Relaxed);
+    }
+}
+
+impl PacketSocket {
+    /// A socket of somebody else's, bound to no one interface, or for tests to nothing at all: each
+    /// datagram is a frame behind a virtio header.
+    pub(crate) fn on(datagrams: impl Into<OwnedFd>) -> PacketSocket {
         PacketSocket {
             fd: datagrams.into(),
             index: AtomicU32::new(0),
             cuts: AtomicBool::new(false),
         }
-    }
-
-    /// The device cuts super-packets of TCP from now on, or not.
-    pub(crate) fn set_cuts(&self, cuts: bool) {
-        self.cuts.store(cuts, Ordering::Relaxed);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Transfers of equal size with idle gaps between them, over one TCP connection: photographs that
 //! are uploaded one by one.
 
+use simnel_core::random::Random;
 use simnel_core::{Span, Time};
 
 use super::{Context, Outcome};
@@ -8,12 +9,32 @@ use crate::distribution::Distribution;
 use crate::draw::between;
 use crate::network::{Connection, Network, Notice, Side};
 
+/// Gaps between transfers, drawn evenly from a range.
+#[derive(Clone, Debug)]
+pub struct Gaps {
+    range: (Span, Span),
+    random: Random,
+}
+
+impl Gaps {
+    /// Gaps of at least and at most so long.
+    pub fn new(range: (Span, Span), random: Random) -> Gaps {
+        Gaps { range, random }
+    }
+
+    /// The next one.
+    pub fn draw(&mut self) -> Span {
+        let (low, high) = self.range;
+        Span(between(&mut self.random, (low.0, high.0)))
+    }
+}
+
 /// A sequence of transfers.
 #[derive(Clone, Debug)]
 pub(crate) struct Bursts {
     context: Context,
     size: u64,
-    pause: (Span, Span),
+    gaps: Gaps,
     connection: Option<Connection>,
     /// Payload that will have been received when the present transfer is complete.
     expected: u64,
@@ -26,9 +47,9 @@ pub(crate) struct Bursts {
 impl Bursts {
     pub fn new(size: u64, pause: (Span, Span), context: Context) -> Bursts {
         Bursts {
+            gaps: Gaps::new(pause, context.random),
             context,
             size,
-            pause,
             connection: None,
             expected: 0,
             began: None,
@@ -62,9 +83,7 @@ impl Bursts {
                     self.completed += 1;
                     self.completion.record(now.since(began));
                 }
-                let (low, high) = (self.pause.0 .0, self.pause.1 .0);
-                let gap = Span(between(&mut self.context.random, (low, high)));
-                network.wake(self.context.opening.app, now + gap);
+                network.wake(self.context.opening.app, now + self.gaps.draw());
             }
         }
         network.follow(connection, side, &events, now);

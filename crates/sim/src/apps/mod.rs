@@ -16,8 +16,9 @@ use crate::setup::{Kind, Traffic};
 
 use over_time::Moment;
 
+pub mod browser;
 mod bulk;
-mod bursts;
+pub mod bursts;
 mod dash;
 mod datagrams;
 mod messages;

@@ -62,7 +62,7 @@ pub(crate) struct Connection {
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
     /// The one that opens it.
     Client = 0,
     /// The one that is asked.

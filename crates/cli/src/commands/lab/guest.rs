@@ -5,7 +5,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_lab::experiments::paper::arms::guest;
+use simnel_gateway::FrameReader;
+use simnel_lab::experiments::paper::arms::{guest, Means};
+
+/// Unsafe code that the arms need and the lab does without.
+pub const MEANS: Means = Means {
+    pace: |stream| simnel_gateway::pace_sender(stream),
+    read_frames: |socket| {
+        let mut reader = FrameReader::new(socket)?;
+        Ok(Box::new(move |see| reader.drain(see)))
+    },
+};
 
 /// Carry out the orders in a directory (inside user-mode Linux).
 #[derive(clap::Args)]
@@ -17,7 +27,6 @@ pub struct Args {
 
 /// Carries them out. What goes wrong is a file in the directory, too.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
-    let pace = |stream: &std::net::TcpStream| simnel_gateway::pace_sender(stream);
-    guest::run(&args.directory, pace).into_diagnostic()?;
+    guest::run(&args.directory, MEANS).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }

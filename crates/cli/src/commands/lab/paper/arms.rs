@@ -79,7 +79,7 @@ impl ArmArgs {
             let options = Options {
                 kind,
                 simnel: std::env::current_exe().into_diagnostic()?,
-                pace: |stream| simnel_gateway::pace_sender(stream),
+                means: crate::commands::lab::guest::MEANS,
                 longest: Duration::from_secs(self.seconds),
                 contenders: self.contenders.clone(),
             };

@@ -9,7 +9,7 @@ use simnel_sim::Setup;
 use simnel_testbed::TestbedError;
 
 use super::linux::Kernel;
-use super::{generator, heard, linux, live, plan, Kind, PaceSender, Reading};
+use super::{generator, heard, linux, live, plan, Kind, Means, Reading};
 use crate::experiments::paper::measure::View;
 use crate::experiments::paper::{set_up, stated, Experiment, Work};
 
@@ -45,8 +45,8 @@ pub struct Options {
     pub kind: Kind,
     /// The `simnel` program.
     pub simnel: PathBuf,
-    /// Makes the kernel pace a sender.
-    pub pace: PaceSender,
+    /// Unsafe code.
+    pub means: Means,
     /// Real time for each run; longer scenarios are measured for less than theirs.
     pub longest: Duration,
     /// Only these contenders; none: all.
@@ -90,7 +90,7 @@ pub fn run(experiment: &'static Experiment, options: &Options, watch: &mut Watch
             !watch.stop.load(Ordering::Relaxed)
         };
         let recorded = match options.kind {
-            Kind::Live => live::run(&plan, &options.simnel, options.pace, &mut step),
+            Kind::Live => live::run(&plan, &options.simnel, options.means, &mut step),
             Kind::Linux => linux::run(&plan, &Kernel::debian(), &options.simnel, &mut step),
         };
         if watch.stop.load(Ordering::Relaxed) {

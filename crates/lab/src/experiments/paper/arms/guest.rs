@@ -13,10 +13,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::process::{setrlimit, Resource, Rlimit};
 use simnel_core::qdisc;
 use simnel_sim::Direction::{self, Down, Up};
 
-use super::generator::{self, PaceSender, Sides};
+use super::generator::{self, Means, Sides};
 use super::network::Network;
 use super::plan::Plan;
 use crate::files::put;
@@ -31,6 +32,8 @@ pub const HEARD: &str = "heard.json";
 /// Instead of results: what went wrong.
 pub const REFUSED: &str = "refused";
 
+/// Word for a kernel whose clock stands still while something is done.
+pub const VIRTUAL_TIME: &str = "time-travel=inf-cpu";
 /// Where Debian keeps the kernel's modules.
 const MODULES: &str = "/usr/lib/uml/modules";
 /// Modules of every run; those of disciplines and congestion controls come from the plan.
@@ -38,6 +41,8 @@ const ALWAYS: [&str; 4] = ["veth", "bridge", "sch_netem", "sch_htb"];
 /// A setting of the whole guest: all connections together may have, in pages, as much as where
 /// there are 16 GB. Short of that, Linux drops what came out of order.
 const SETTING: (&str, &str) = ("/proc/sys/net/ipv4/tcp_mem", "196608 262144 393216");
+/// Sockets that a run may have.
+const SOCKETS: u64 = 1 << 18;
 /// Commands for `tc`, all at once: each start of a program takes long in a guest.
 const BATCH: &str = "/run/tc";
 /// Bucket of a host's interface: as a wire, one packet after the other.
@@ -46,8 +51,8 @@ const ACCESS_BURST: &str = "burst 1600b cburst 1600b";
 const UNDER_WAY: &str = "100000";
 
 /// Carries out the orders in `directory` and leaves the results there.
-pub fn run(directory: &Path, pace: PaceSender) -> io::Result<()> {
-    let (name, text) = match heard(directory, pace) {
+pub fn run(directory: &Path, means: Means) -> io::Result<()> {
+    let (name, text) = match heard(directory, means) {
         Ok(text) => (HEARD, text),
         Err(reason) => (REFUSED, reason),
     };
@@ -55,13 +60,17 @@ pub fn run(directory: &Path, pace: PaceSender) -> io::Result<()> {
     put(&directory.join(name), text.as_bytes())
 }
 
-fn heard(directory: &Path, pace: PaceSender) -> Result<String, String> {
+fn heard(directory: &Path, means: Means) -> Result<String, String> {
     let text = fs::read_to_string(directory.join(PLAN)).map_err(|error| error.to_string())?;
     let plan: Plan = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     load_modules(&plan).map_err(|error| format!("modules of the kernel: {error}"))?;
     let network = build(&plan).map_err(|error| error.to_string())?;
     let Network { home, internet, gateway, .. } = &network;
-    let sides = Sides { home, internet, gateway, pace };
+    let kernel = fs::read_to_string("/proc/cmdline").map_err(|error| error.to_string())?;
+    let work_takes_time = !kernel.contains(VIRTUAL_TIME);
+    let sides = Sides { home, internet, gateway, means, work_takes_time };
+    let sockets = Rlimit { current: Some(SOCKETS), maximum: Some(SOCKETS) };
+    setrlimit(Resource::Nofile, sockets).map_err(|error| format!("limit of sockets: {error}"))?;
     let (name, value) = SETTING;
     fs::write(name, value).map_err(|error| format!("{name}: {error}"))?;
     fs::write(directory.join(STARTED), "").map_err(|error| error.to_string())?;

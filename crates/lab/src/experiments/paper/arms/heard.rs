@@ -4,7 +4,9 @@
 //! (what happened to each packet, a hash) is empty here, and so are times in the disciplines if
 //! packets at the gateway were not watched.
 
-use simnel_core::qdisc::{Backlog, Detail, Snapshot, Totals};
+use std::time::Duration;
+
+use simnel_core::qdisc::{Backlog, Detail, DropReason, Snapshot, Totals};
 use simnel_core::Span;
 use simnel_sim::apps::player::Playback;
 use simnel_sim::{
@@ -12,7 +14,7 @@ use simnel_sim::{
     Results, Setup, TcpTotals,
 };
 
-use super::generator::Heard;
+use super::generator::{Heard, Passed};
 use super::plan::{moment, Plan};
 use simnel_scenario::Finished;
 
@@ -24,6 +26,7 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
         let mut delivered = [0; 2];
         let from = (setup.warmup.0 / setup.recording.interval.0.max(1)) as usize;
         delivered[direction as usize] = heard.bytes.iter().skip(from).sum();
+        delivered[direction.reverse() as usize] = heard.back.iter().skip(from).sum();
         FlowResult {
             group: flow.group,
             index: flow.index,
@@ -33,7 +36,7 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
             delivered,
             series: heard.bytes.clone(),
             windows: Vec::new(),
-            fates: [Fates::default(); 2],
+            fates: heard.passed.each_ref().map(fates),
             tcp: TcpTotals::default(),
             outcome: outcome(setup, &traffic.kind, heard),
         }
@@ -55,6 +58,13 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
         conservation: Conservation::default(),
     };
     Finished { qdisc: plan.qdisc.clone(), setup: setup.clone(), results }
+}
+
+/// Drops of which nobody saw the reason.
+fn fates(passed: &Passed) -> Fates {
+    let mut fates = Fates::default();
+    fates.dropped[DropReason::Congested as usize] = passed.dropped;
+    fates
 }
 
 /// The line of `direction`: what its discipline let pass, if that was watched.
@@ -134,10 +144,16 @@ fn outcome(setup: &Setup, kind: &Kind, heard: &Heard) -> Outcome {
             Outcome::Datagrams { sent, received, added_delay: added, variation, over_time }
         }
         Kind::Messages { .. } => Outcome::Messages { sent, received, latency: added },
+        Kind::Web(_) => {
+            let counts = |at: &&Duration| moment(**at) >= setup.window().0;
+            let connections = heard.opened.iter().filter(counts).count() as u64;
+            Outcome::Web { connections, pages: received, load_time: added }
+        }
+        Kind::Bursts { .. } => Outcome::Bursts { completed: received, completion: added },
         Kind::Dash(_) => {
             Outcome::Dash(heard.played.as_ref().map(Playback::from).unwrap_or_default())
         }
-        _ => Outcome::Transfer,
+        Kind::Bulk { .. } => Outcome::Transfer,
     }
 }
 
@@ -154,10 +170,7 @@ struct Times {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::experiments::paper::arms::generator::Passed;
     use simnel_scenario::{no_files, Scenario};
     use simnel_sim::apps::player::Chunk;
 
@@ -236,6 +249,31 @@ mod tests {
     }
 
     #[test]
+    fn pages_and_transfers_are_counted_from_the_window_on() {
+        let text = "duration = \"4s\"\nwarmup = \"1s\"\ninterval = \"1s\"\n\
+                    [line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
+                    [[traffic]]\nkind = \"web\"\n[[traffic]]\nkind = \"bursts\"\n";
+        let (setup, plan) = planned(text);
+        let seconds = Duration::from_secs;
+        let times = vec![(seconds(0), Some(7)), (seconds(2), Some(40_000)), (seconds(3), None)];
+        let web = Heard {
+            bytes: vec![900, 50, 60, 70],
+            back: vec![300, 1, 2, 3],
+            opened: [0, 1, 3].map(seconds).into(),
+            times: times.clone(),
+            ..Heard::default()
+        };
+        let run = finished(&setup, &plan, 1, &[web, Heard { times, ..Heard::default() }]);
+        let [web, bursts] = &run.results.flows[..] else { panic!("two flows") };
+        assert_eq!(web.delivered, [6, 180]);
+        let Outcome::Web { connections, pages, load_time } = &web.outcome else { panic!("web") };
+        let forty = Some(Span::from_millis(40));
+        assert_eq!((*connections, *pages, load_time.greatest()), (2, 1, forty));
+        let Outcome::Bursts { completed, completion } = &bursts.outcome else { panic!("bursts") };
+        assert_eq!((*completed, completion.greatest()), (1, forty));
+    }
+
+    #[test]
     fn packets_at_the_gateway_are_the_lines_results() {
         let text = "duration = \"12s\"\nwarmup = \"2s\"\n\
                     [line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
@@ -243,7 +281,7 @@ mod tests {
                     [[traffic]]\nkind = \"bulk\"\ndirection = \"down\"\n";
         let (setup, plan) = planned(text);
         let passed = |waits: &[u32]| {
-            let down = Passed { bytes: 500_000, waits: waits.to_vec() };
+            let down = Passed { bytes: 500_000, waits: waits.to_vec(), dropped: 3 };
             Heard { passed: [Passed::default(), down], ..Heard::default() }
         };
         let heard = [passed(&[1_000, 3_000, 5_000]), passed(&[7_000])];
@@ -253,6 +291,7 @@ mod tests {
         let [up, down] = run.results.lines.each_ref();
         // Ten seconds of a Mbit/s, of which 0.8 was used.
         assert_eq!((down.packets, down.bytes, down.capacity_bytes), (4, 1_000_000, 1_250_000));
+        assert_eq!(run.results.flows[1].fates[1].signals(), 3);
         assert_eq!(down.sojourn[0].mean(), Some(Span::from_millis(3)));
         assert_eq!(down.sojourn[1].greatest(), Some(Span::from_millis(7)));
         // No payload goes that way, so that nobody looked.

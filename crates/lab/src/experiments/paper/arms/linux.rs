@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::generator::{Recorded, IDLE};
-use super::guest::{HEARD, PLAN, REFUSED, STARTED};
+use super::guest::{HEARD, PLAN, REFUSED, STARTED, VIRTUAL_TIME};
 use super::plan::Plan;
 use super::ArmError;
 use crate::files;
@@ -161,7 +161,7 @@ fn boot(plan: &Plan, kernel: &Kernel, simnel: &Path, directory: &Path) -> Result
     let errors = output.try_clone().map_err(failed(path.clone()))?;
     let mut command = Command::new(&kernel.program);
     if kernel.clock == Clock::Virtual {
-        command.arg("time-travel=inf-cpu").env("TMPDIR", SHARED_MEMORY);
+        command.arg(VIRTUAL_TIME).env("TMPDIR", SHARED_MEMORY);
     } else {
         command.env("TMPDIR", directory);
     }

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::generator::{self, PaceSender, Recorded, Sides};
+use super::generator::{self, Means, Recorded, Sides};
 use super::network::Network;
 use super::plan::Plan;
 use super::ArmError;
@@ -21,7 +21,7 @@ const UNDER_WAY: u32 = 10_000;
 pub fn run(
     plan: &Plan,
     simnel: &Path,
-    pace: PaceSender,
+    means: Means,
     step: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Recorded, ArmError> {
     let network = Network::new("simnel-live-", plan)?;
@@ -30,7 +30,7 @@ pub fn run(
     std::thread::sleep(START_UP);
     check(&mut [&mut line, &mut gateway])?;
     let Network { home, internet, .. } = &network;
-    let sides = Sides { home, internet, gateway: &network.gateway, pace };
+    let sides = Sides { home, internet, gateway: &network.gateway, means, work_takes_time: true };
     let heard = generator::run(plan, sides, step)?;
     check(&mut [&mut line, &mut gateway])?;
     Ok(heard)

@@ -35,7 +35,7 @@ pub mod record;
 #[cfg(not(target_family = "wasm"))]
 pub use drive::{check, run, ArmError, Options, Watch};
 #[cfg(not(target_family = "wasm"))]
-pub use generator::PaceSender;
+pub use generator::{Drain, Means};
 pub use ledger::{Difference, Ledger};
 #[cfg(not(target_family = "wasm"))]
 pub use linux::Kernel;

@@ -3,7 +3,7 @@
 //! The simulator's set-up, which the scenario's text makes, is the only source: hosts keep their
 //! addresses, flows their classes and times, disciplines their words. A discipline that does not
 //! shape is put below a token bucket of the line's rate and burst, as the simulator does. What
-//! neither arm can do (web, jitter, a line that changes) is refused by name: no flow is left
+//! neither arm can do (LEDBAT, jitter, a line that changes) is refused by name: no flow is left
 //! out silently.
 
 use std::collections::BTreeMap;
@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use simnel_core::framing::{Cells, Framing};
+use simnel_core::random::Random;
 use simnel_core::{qdisc, Span, Time};
-use simnel_sim::setup::{dash, LineSetup, Loss, Reordering, Shaper};
+use simnel_sim::apps::bursts::Gaps;
+use simnel_sim::setup::{dash, web, LineSetup, Loss, Reordering, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic, PATIENCE};
 use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing};
 
@@ -125,6 +127,26 @@ pub enum Work {
         /// The video, and its player.
         video: Video,
     },
+    /// A household that browses.
+    Web {
+        /// Congestion control, by Linux's name.
+        congestion: String,
+        /// Largest segment, if it is smaller than the interface's.
+        mss: Option<u32>,
+        /// Its habits.
+        browsing: Browsing,
+        /// Seed of what it does.
+        random: u64,
+    },
+    /// Transfers over one TCP connection.
+    Bursts {
+        /// Congestion control, by Linux's name.
+        congestion: String,
+        /// Bytes of one.
+        size: u64,
+        /// From the end of each to the next.
+        gaps: Vec<Duration>,
+    },
     /// Requests that are answered at once.
     Ping {
         /// Payload in bytes.
@@ -156,7 +178,9 @@ impl Work {
         match self {
             Work::Bulk { congestion, .. }
             | Work::Messages { congestion, .. }
-            | Work::Video { congestion, .. } => Some(congestion),
+            | Work::Video { congestion, .. }
+            | Work::Web { congestion, .. }
+            | Work::Bursts { congestion, .. } => Some(congestion),
             Work::Ping { .. } | Work::RequestResponse { .. } | Work::Datagrams { .. } => None,
         }
     }
@@ -195,6 +219,48 @@ impl Video {
     }
 }
 
+/// Habits of a household that browses: [`web::Params`], as they are written.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Browsing {
+    interval: Duration,
+    pages: (u64, u64),
+    objects: (u64, u64),
+    object_size: u64,
+    object_spread_milli: u64,
+    request: (u64, u64),
+    think: Duration,
+    reading: Duration,
+}
+
+impl Browsing {
+    fn of(params: &web::Params) -> Browsing {
+        Browsing {
+            interval: real(params.interval),
+            pages: params.pages,
+            objects: params.objects,
+            object_size: params.object_size,
+            object_spread_milli: params.object_spread_milli,
+            request: params.request,
+            think: real(params.think),
+            reading: real(params.reading),
+        }
+    }
+
+    /// The simulator's settings.
+    pub fn params(&self) -> web::Params {
+        web::Params {
+            interval: span(self.interval),
+            pages: self.pages,
+            objects: self.objects,
+            object_size: self.object_size,
+            object_spread_milli: self.object_spread_milli,
+            request: self.request,
+            think: span(self.think),
+            reading: span(self.reading),
+        }
+    }
+}
+
 impl Plan {
     /// Orders for `setup`, whose disciplines' words are `qdisc`, with the starts that the simulator
     /// draws from `seed`. The error names what a real network here cannot do.
@@ -206,8 +272,8 @@ impl Plan {
         let mut flows = Vec::new();
         for (group, traffic) in setup.traffic.iter().enumerate() {
             for index in 0..traffic.count {
-                let start = simnel_sim::start_time(seed, flows.len() as u32, traffic);
-                flows.push(flow(setup, traffic, (group as u32, index), start)?);
+                let begun = simnel_sim::start(seed, flows.len() as u32, traffic);
+                flows.push(flow(setup, traffic, (group as u32, index), begun)?);
             }
         }
         Ok(Plan {
@@ -359,9 +425,7 @@ fn overhead(setup: &Setup, direction: Direction) -> Result<i32, String> {
 
 /// ECN is a setting of a whole Linux host, so that all flows must agree.
 fn tcp_ecn(setup: &Setup) -> Result<u8, String> {
-    let over_tcp =
-        |kind: &Kind| matches!(kind, Kind::Bulk { .. } | Kind::Messages { .. } | Kind::Dash(_));
-    let flows = setup.traffic.iter().filter(|traffic| over_tcp(&traffic.kind));
+    let flows = setup.traffic.iter().filter(|traffic| is_over_tcp(traffic));
     let mut modes = flows.map(|traffic| traffic.tcp.ecn);
     let first = modes.next().unwrap_or_default();
     if modes.any(|mode| mode != first) {
@@ -372,6 +436,14 @@ fn tcp_ecn(setup: &Setup) -> Result<u8, String> {
         EcnMode::On => Ok(1),
         EcnMode::Passive => Ok(2),
         EcnMode::Accurate => refused("accurate ECN"),
+    }
+}
+
+fn is_over_tcp(traffic: &Traffic) -> bool {
+    match traffic.kind {
+        Kind::Bulk { .. } | Kind::Messages { .. } | Kind::Bursts { .. } => true,
+        Kind::Web(_) | Kind::Dash(_) => true,
+        Kind::Ping { .. } | Kind::RequestResponse { .. } | Kind::Datagrams { .. } => false,
     }
 }
 
@@ -391,6 +463,7 @@ fn carried(traffic: &Traffic) -> Config {
     let all = Config { congestion, ecn, tso_segments, ..Config::default() };
     match traffic.kind {
         Kind::Bulk { .. } => Config { mtu, pacing, ..all },
+        Kind::Web(_) => Config { mtu, ..all },
         Kind::Messages { .. } => Config { nagle, delayed_ack, ..all },
         _ => all,
     }
@@ -400,12 +473,12 @@ fn flow(
     setup: &Setup,
     traffic: &Traffic,
     (group, index): (u32, u32),
-    start: Time,
+    (start, random): (Time, Random),
 ) -> Result<Flow, String> {
     let (home, internet) = traffic.pairs[index as usize % traffic.pairs.len()];
     let congestion = traffic.tcp.congestion.name().to_string();
     let work = match &traffic.kind {
-        Kind::Bulk { .. } if traffic.tcp.congestion == CongestionControl::Ledbat => {
+        _ if is_over_tcp(traffic) && traffic.tcp.congestion == CongestionControl::Ledbat => {
             return refused("LEDBAT");
         }
         Kind::Messages { size, interval } => Work::Messages {
@@ -421,8 +494,24 @@ fn flow(
         Kind::Bulk { size: None } => Work::Bulk {
             congestion,
             paced: traffic.tcp.pacing == Pacing::On,
-            mss: (traffic.tcp.mtu < MTU).then(|| traffic.tcp.advertised_mss().into()),
+            mss: largest_segment(traffic),
         },
+        Kind::Web(params) if traffic.direction == Direction::Down => Work::Web {
+            congestion,
+            mss: largest_segment(traffic),
+            browsing: Browsing::of(params),
+            random: random.seed(),
+        },
+        Kind::Bursts { size, pause } => {
+            let mut gaps = Gaps::new(*pause, random);
+            let mut left = setup.duration;
+            let gaps = std::iter::from_fn(|| {
+                let gap = (left > Span::ZERO).then(|| gaps.draw())?;
+                left = Span(left.0.saturating_sub(gap.0.max(1)));
+                Some(real(gap))
+            });
+            Work::Bursts { congestion, size: *size, gaps: gaps.collect() }
+        }
         Kind::Ping { size, interval, icmp } => {
             Work::Ping { size: *size as usize, interval: real(*interval), icmp: *icmp }
         }
@@ -448,6 +537,11 @@ fn flow(
         stop: traffic.stop.map(real),
         work,
     })
+}
+
+/// The largest segment of `traffic`, if it is smaller than the interface's.
+fn largest_segment(traffic: &Traffic) -> Option<u32> {
+    (traffic.tcp.mtu < MTU).then(|| traffic.tcp.advertised_mss().into())
 }
 
 /// `setup` as it can be run in real time: at most `longest`, and the measured window, if it is
@@ -540,6 +634,27 @@ mod tests {
         let Work::Video { congestion, video: player } = &video.work else { panic!("{video:?}") };
         assert_eq!((video.up, congestion.as_str()), (false, "cubic"));
         assert_eq!(player.params(), dash::Params::default());
+    }
+
+    /// A household does there as it does here; gaps between transfers are those that are
+    /// drawn here, and enough for the whole run.
+    #[test]
+    fn web_and_bursts_are_orders() {
+        let flows = "[[traffic]]\nkind = \"web\"\nmtu = 600\ncc = \"reno\"\n\
+                     [[traffic]]\nkind = \"bursts\"\nsize = 9000\n\
+                     pause = [\"300ms\", \"700ms\"]\n";
+        let ledbat = plan("", &format!("{flows}[[traffic]]\nkind = \"web\"\ncc = \"ledbat\"\n"));
+        assert!(ledbat.expect_err("no Linux has it").starts_with("LEDBAT"));
+        let plan = plan("", flows).expect("nothing unusual");
+        let [_, web, bursts] = &plan.flows[..] else { panic!("{:?}", plan.flows) };
+        let Work::Web { congestion, mss, browsing, .. } = &web.work else { panic!("{web:?}") };
+        assert_eq!((web.up, congestion.as_str(), *mss), (false, "reno", Some(560)));
+        assert_eq!(browsing.params(), web::Params::default());
+        let Work::Bursts { size, gaps, .. } = &bursts.work else { panic!("{bursts:?}") };
+        let ms = Duration::from_millis;
+        assert_eq!((bursts.up, *size), (true, 9_000));
+        assert!(gaps.iter().all(|gap| (ms(300)..=ms(700)).contains(gap)), "{gaps:?}");
+        assert!(gaps.iter().sum::<Duration>() >= plan.duration, "{gaps:?}");
     }
 
     #[test]

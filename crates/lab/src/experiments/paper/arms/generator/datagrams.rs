@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{failed, open_udp, Course, Heard, Join, Sides, IDLE, NUMBER, ROOM};
+use super::{failed, micros, open_udp, Course, Heard, Join, Sides, IDLE, NUMBER, ROOM};
 use crate::experiments::paper::arms::plan::Flow;
 use simnel_testbed::TestbedError;
 
@@ -74,7 +74,7 @@ pub(super) fn start(
         for (number, at) in came {
             if let Some(delay) = delays.get_mut(number as usize) {
                 let span = at.saturating_duration_since(sent[number as usize]);
-                delay.get_or_insert(u32::try_from(span.as_micros()).unwrap_or(u32::MAX));
+                delay.get_or_insert(micros(span));
             }
         }
         let first = first.min(sent.len());

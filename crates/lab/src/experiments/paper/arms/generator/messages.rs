@@ -7,7 +7,7 @@ use std::time::Duration;
 use socket2::SockRef;
 
 use super::stream::{self, Manner};
-use super::{Course, Heard, Join, Sides, ROOM};
+use super::{micros, Course, Heard, Join, Sides, ROOM};
 use crate::experiments::paper::arms::plan::Flow;
 use simnel_testbed::TestbedError;
 
@@ -47,7 +47,7 @@ pub(super) fn start(
         let ((sent, _), (_, received)) = if up { (here, there) } else { (there, here) };
         let took = |(n, at): (usize, &Duration)| {
             let span = received.whole.get(n)?.saturating_sub(*at);
-            Some(u32::try_from(span.as_micros()).unwrap_or(u32::MAX))
+            Some(micros(span))
         };
         let times = sent.iter().enumerate().map(|(n, at)| (*at, took((n, at)))).collect();
         Heard { bytes: received.bytes, times, ..Heard::default() }

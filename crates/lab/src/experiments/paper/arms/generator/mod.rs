@@ -7,15 +7,18 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use simnel_core::random::Random;
 use socket2::SockRef;
 
 use super::plan::{Plan, Work};
+use bursts::Bursts;
 use messages::Messages;
 pub use passage::Passed;
 use simnel_testbed::{Namespace, TestbedError};
@@ -23,18 +26,31 @@ use stream::Manner;
 pub use video::Played;
 
 mod bulk;
+mod bursts;
 mod datagrams;
 mod messages;
 mod passage;
 mod ping;
 mod stream;
 mod video;
+mod web;
 
-/// Makes the kernel pace a TCP sender. Setting the socket option takes unsafe code, which this
-/// crate does without: its caller provides the function.
-pub type PaceSender = fn(&TcpStream) -> io::Result<()>;
+/// Unsafe code, which this crate does without: its caller provides it.
+#[derive(Clone, Copy, Debug)]
+pub struct Means {
+    /// Makes the kernel pace a TCP sender.
+    pub pace: PaceSender,
+    /// Reads a packet socket, many packets at a time.
+    pub read_frames: fn(OwnedFd) -> io::Result<Drain>,
+}
 
-/// Two sides, what is between them, and how senders are paced.
+type PaceSender = fn(&TcpStream) -> io::Result<()>;
+
+/// Hands over the frames that have come since the last call, and the time of each since the epoch.
+/// The result is how many more there was no room for.
+pub type Drain = Box<dyn FnMut(&mut dyn FnMut(&[u8], Duration)) -> io::Result<u64> + Send>;
+
+/// Two sides, what is between them, and how they are used.
 #[derive(Clone, Copy, Debug)]
 pub struct Sides<'a> {
     /// Namespace of the hosts at home.
@@ -43,8 +59,10 @@ pub struct Sides<'a> {
     pub internet: &'a Namespace,
     /// Namespace between them, if its packets are to be watched.
     pub gateway: &'a Namespace,
-    /// Paces a sender.
-    pub pace: PaceSender,
+    /// Unsafe code of its caller.
+    pub means: Means,
+    /// The clock goes on while something is done: not in virtual time.
+    pub work_takes_time: bool,
 }
 
 /// Results of one flow.
@@ -52,9 +70,15 @@ pub struct Sides<'a> {
 pub struct Heard {
     /// Payload bytes that arrived, by interval.
     pub bytes: Vec<u64>,
-    /// Of probes, datagrams and messages: when each was sent, and how long it took in microseconds;
-    /// None if it never came.
+    /// Those that arrived the other way: requests for pages.
+    #[serde(default)]
+    pub back: Vec<u64>,
+    /// Of probes, datagrams, messages, pages and transfers: when each was sent, or asked for, and
+    /// how long it took in microseconds; None if it never came.
     pub times: Vec<(Duration, Option<u32>)>,
+    /// When each connection of a household that browses was opened.
+    #[serde(default)]
+    pub opened: Vec<Duration>,
     /// Least time on the idle line in microseconds.
     pub idle: u32,
     /// How a video played.
@@ -131,6 +155,19 @@ struct Course {
 }
 
 impl Course {
+    /// A run of `duration` that begins at `zero`.
+    fn new(zero: Instant, interval: Duration, duration: Duration) -> Course {
+        Course {
+            zero,
+            stop: Arc::new(AtomicBool::new(false)),
+            streams: Arc::default(),
+            interval,
+            intervals: (duration.as_nanos() / interval.as_nanos().max(1)) as usize,
+            present: Arc::default(),
+            duration,
+        }
+    }
+
     fn over(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -169,6 +206,16 @@ impl Course {
         }
     }
 
+    /// Ends the run.
+    fn end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // Unsent data would keep the line busy into the next run.
+            let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
     /// Sets the present interval until the run's end.
     fn keep_time(&self) {
         for slot in 1..=self.intervals {
@@ -185,17 +232,9 @@ pub fn run(
     sides: Sides<'_>,
     step: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Recorded, TestbedError> {
-    let course = Course {
-        zero: Instant::now() + READY + IDLE,
-        stop: Arc::new(AtomicBool::new(false)),
-        streams: Arc::default(),
-        interval: plan.interval,
-        intervals: (plan.duration.as_nanos() / plan.interval.as_nanos().max(1)) as usize,
-        present: Arc::default(),
-        duration: plan.duration,
-    };
+    let course = Course::new(Instant::now() + READY + IDLE, plan.interval, plan.duration);
     let watched = match plan.watch {
-        Some(from) => Some(passage::watch(sides.gateway, &plan.ways(), from, &course)?),
+        Some(from) => Some(passage::watch(sides, &plan.ways(), from, &course)?),
         None => None,
     };
     meet(plan, sides)?;
@@ -205,7 +244,7 @@ pub fn run(
         let threads = match &flow.work {
             Work::Bulk { congestion, paced, mss } => {
                 let manner = Manner { congestion: congestion.clone(), mss: *mss, nagle: true };
-                let pace = paced.then_some(sides.pace);
+                let pace = paced.then_some(sides.means.pace);
                 bulk::start(flow, manner, pace, sides, &course)
             }
             Work::Messages { congestion, size, interval, nagle, delayed_ack } => {
@@ -218,6 +257,16 @@ pub fn run(
                 let congestion = congestion.clone();
                 let manner = Manner { congestion, mss: None, nagle: true };
                 video::start(flow, video.params(), manner, sides, &course)
+            }
+            Work::Web { congestion, mss, browsing, random } => {
+                let manner = Manner { congestion: congestion.clone(), mss: *mss, nagle: true };
+                let random = Random::new(*random);
+                web::start(flow, (&browsing.params(), random), manner, sides, &course)
+            }
+            Work::Bursts { congestion, size, gaps } => {
+                let manner = Manner { congestion: congestion.clone(), mss: None, nagle: true };
+                let bursts = Bursts { size: *size, gaps: gaps.clone() };
+                bursts::start(flow, bursts, manner, sides, &course)
             }
             Work::Ping { size, interval, icmp: false } => {
                 ping::udp(flow, *size, *interval, sides, &course)
@@ -235,13 +284,13 @@ pub fn run(
         match threads {
             Ok(join) => flows.push(join),
             Err(error) => {
-                end(&course);
+                course.end();
                 return Err(error);
             }
         }
     }
     let watching = course.clone();
-    let watch = thread::spawn(move || lateness(&watching));
+    let watch = sides.work_takes_time.then(|| thread::spawn(move || lateness(&watching)));
     let keeping = course.clone();
     let keeper = thread::spawn(move || keeping.keep_time());
     let last = plan.duration + AFTER;
@@ -252,12 +301,12 @@ pub fn run(
             break;
         }
     }
-    end(&course);
-    let late = watch.join().unwrap_or_default();
+    course.end();
+    let late = watch.and_then(|watch| watch.join().ok()).unwrap_or_default();
     let _ = keeper.join();
     let mut flows: Vec<Heard> = flows.into_iter().map(|join| join()).collect();
     let Some(watched) = watched else { return Ok(Recorded { flows, late, unseen: 0 }) };
-    let mut passage = watched.join().unwrap_or_default();
+    let mut passage = joined(watched).map_err(passage::unwatched)?;
     for (flow, heard) in plan.flows.iter().zip(&mut flows) {
         let (protocol, address, port) = (protocol(&flow.work), flow.internet, heard.port);
         heard.passed = passage.take(passage::FarEnd { protocol, address, port });
@@ -281,7 +330,8 @@ fn meet(plan: &Plan, sides: Sides<'_>) -> Result<(), TestbedError> {
 
 fn protocol(work: &Work) -> u8 {
     match work {
-        Work::Bulk { .. } | Work::Messages { .. } | Work::Video { .. } => passage::TCP,
+        Work::Bulk { .. } | Work::Messages { .. } | Work::Bursts { .. } => passage::TCP,
+        Work::Video { .. } | Work::Web { .. } => passage::TCP,
         Work::Ping { icmp: true, .. } => passage::ICMP,
         Work::Ping { .. } | Work::RequestResponse { .. } | Work::Datagrams { .. } => passage::UDP,
     }
@@ -301,17 +351,18 @@ fn lateness(course: &Course) -> Duration {
     greatest
 }
 
+/// A time in microseconds, as results have it.
+fn micros(span: Duration) -> u32 {
+    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
+}
+
+/// Result of a flow's thread.
+fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the flow failed")))
+}
+
 /// Handle of a started flow: a function that waits for its threads and gives what they heard.
 type Join = Box<dyn FnOnce() -> Heard>;
-
-fn end(course: &Course) {
-    course.stop.store(true, Ordering::Relaxed);
-    for stream in course.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        // Unsent data would keep the line busy into the next run.
-        let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
-        let _ = stream.shutdown(std::net::Shutdown::Both);
-    }
-}
 
 /// The error that a flow cannot begin.
 fn failed(flow: &super::plan::Flow, what: &str, source: io::Error) -> TestbedError {

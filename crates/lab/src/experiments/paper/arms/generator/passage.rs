@@ -2,23 +2,23 @@
 //!
 //! A packet socket sees every packet twice: as it comes in at one port, and as it leaves the other
 //! port's discipline. It is known again by its headers, without what a router changes, and by the
-//! beginning of its payload. Times are those at which the socket was read: exact where the clock is
-//! virtual, and only as good as the machine elsewhere.
+//! beginning of its payload. Times are the kernel's.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hasher};
-use std::io::Read;
+use std::io;
 use std::net::Ipv4Addr;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 use simnel_sim::Direction::{self, Down, Up};
-use simnel_testbed::{Namespace, TestbedError};
+use simnel_testbed::TestbedError;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
-use super::{Course, STOP_CHECK};
+use super::{micros, Course, Sides};
 use crate::experiments::paper::arms::network::Network;
 
 /// Packets that left the discipline of one direction in the watched time.
@@ -28,6 +28,9 @@ pub struct Passed {
     pub bytes: u64,
     /// Time of each in the discipline, in microseconds.
     pub waits: Vec<u32>,
+    /// Packets that came in the watched time and never left.
+    #[serde(default)]
+    pub dropped: u64,
 }
 
 /// The far end of a flow: its protocol, address and port on the Internet. An ICMP probe's
@@ -53,6 +56,9 @@ const SEEN: usize = ETHERNET + 96;
 /// buffer would say how coarsely TCP tells its window.
 const ROOM: usize = 32 << 20;
 
+/// How often the socket is read.
+const PERIOD: Duration = Duration::from_millis(50);
+
 type Mac = [u8; 6];
 /// Addresses of the gateway's ports, by which the ways of a frame are told apart.
 const LAN: Mac = [2, 0, 0, 0, 0, 1];
@@ -71,17 +77,23 @@ impl Passage {
     pub fn take(&mut self, end: FarEnd) -> [Passed; 2] {
         [Up, Down].map(|way| self.passed.remove(&(end, way as usize)).unwrap_or_default())
     }
+
+    fn dropped(&mut self, lost: &Inside) {
+        if lost.counts {
+            self.passed.entry(lost.of).or_default().dropped += 1;
+        }
+    }
 }
 
-/// Watches the packets of some `ways` through `gateway` until the course's end. Those that leave
+/// Watches the packets of some `ways` through the gateway until the course's end. Those that leave
 /// it after `from` on the clock are kept.
 pub(super) fn watch(
-    gateway: &Namespace,
+    sides: Sides<'_>,
     ways: &[Direction],
     from: Duration,
     course: &Course,
-) -> Result<JoinHandle<Passage>, TestbedError> {
-    let filter = filter(ways);
+) -> Result<JoinHandle<io::Result<Passage>>, TestbedError> {
+    let (gateway, filter) = (sides.gateway, filter(ways));
     for (port, [a, b, c, d, e, f]) in [(Network::LAN, LAN), (Network::WAN, WAN)] {
         let address = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
         gateway.ip(&["link", "set", port, "address", &address])?;
@@ -92,25 +104,30 @@ pub(super) fn watch(
         let socket = Socket::new(Domain::PACKET, Type::RAW, Some(protocol))?;
         socket.attach_filter(&filter)?;
         sockopt::set_socket_recv_buffer_size_force(&socket, ROOM)?;
-        socket.set_read_timeout(Some(STOP_CHECK))?;
-        std::io::Result::Ok(socket)
+        (sides.means.read_frames)(socket.into())
     };
-    let mut socket = gateway.enter(open)?.map_err(|source| TestbedError::Traffic {
-        what: "cannot watch the gateway's packets".into(),
-        source,
-    })?;
+    let mut drain = gateway.enter(open)?.map_err(unwatched)?;
     let course = course.clone();
+    let epoch = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let zero = epoch + course.zero.saturating_duration_since(Instant::now());
     Ok(thread::spawn(move || {
         let mut seen = Seen::default();
-        let (from, to) = (course.zero + from, course.zero + course.duration);
-        let mut frame = [0; SEEN];
-        while !course.over() {
-            let Ok(length) = socket.read(&mut frame) else { continue };
-            let now = Instant::now();
-            seen.frame(&mut frame[..length], now, (from..to).contains(&now));
+        let (from, to) = (zero + from, zero + course.duration);
+        loop {
+            let is_last = course.over();
+            let mut see = |frame: &[u8], at| seen.frame(frame, at, (from..to).contains(&at));
+            seen.passage.unseen += drain(&mut see)?;
+            if is_last {
+                return Ok(seen.ended());
+            }
+            thread::sleep(PERIOD);
         }
-        seen.passage
     }))
+}
+
+/// The error that the gateway's packets cannot be seen.
+pub(super) fn unwatched(source: io::Error) -> TestbedError {
+    TestbedError::Traffic { what: "cannot watch the gateway's packets".into(), source }
 }
 
 /// A filter that passes what goes some `ways` (`linux/filter.h`): each packet more that is read
@@ -140,19 +157,49 @@ fn filter(ways: &[Direction]) -> Vec<SockFilter> {
 /// Packets in the gateway, and those that have left it.
 #[derive(Default)]
 struct Seen {
-    inside: HashMap<u64, Instant>,
+    /// By headers: more than one of each, if they are the same to the last bit.
+    inside: HashMap<u64, Vec<Inside>>,
     passage: Passage,
 }
 
+/// A packet that came in.
+struct Inside {
+    /// Since the epoch.
+    came: Duration,
+    of: (FarEnd, usize),
+    counts: bool,
+}
+
 impl Seen {
-    /// A frame that came in or went out at `now`. What goes out is kept if `counts`.
-    fn frame(&mut self, frame: &mut [u8], now: Instant, counts: bool) {
+    /// All that passed, once nothing more will leave.
+    fn ended(mut self) -> Passage {
+        for lost in self.inside.into_values().flatten() {
+            self.passage.dropped(&lost);
+        }
+        self.passage
+    }
+
+    /// A packet that leaves: of several the last, since one before it may have been dropped.
+    fn leave(&mut self, key: u64) -> Option<Inside> {
+        let Entry::Occupied(mut same) = self.inside.entry(key) else { return None };
+        let last = same.get_mut().pop();
+        if same.get().is_empty() {
+            same.remove();
+        }
+        last
+    }
+
+    /// A frame that came in or went out at `now`; in the watched time if it `counts`.
+    fn frame(&mut self, frame: &[u8], now: Duration, counts: bool) {
         let Some((way, leaves)) = way(frame) else { return };
         let Some((end, bytes)) = frame.get(ETHERNET..).and_then(|packet| far_end(packet, way))
         else {
             return;
         };
-        let packet = &mut frame[ETHERNET..];
+        let mut packet = [0; SEEN];
+        let length = frame.len().min(SEEN);
+        packet[..length].copy_from_slice(&frame[..length]);
+        let packet = &mut packet[ETHERNET..length];
         // What a router and its disciplines change: ECN and DSCP, time to live, checksum.
         packet[1] = 0;
         packet[8] = 0;
@@ -161,19 +208,19 @@ impl Seen {
         hasher.write_u8(way as u8);
         hasher.write(packet);
         let key = hasher.finish();
+        let of = (end, way as usize);
         if !leaves {
-            self.inside.insert(key, now);
+            self.inside.entry(key).or_default().push(Inside { came: now, of, counts });
             return;
         }
-        let Some(came) = self.inside.remove(&key) else {
+        let Some(Inside { came, .. }) = self.leave(key) else {
             self.passage.unseen += 1;
             return;
         };
         if counts {
-            let passed = self.passage.passed.entry((end, way as usize)).or_default();
+            let passed = self.passage.passed.entry(of).or_default();
             passed.bytes += bytes;
-            let wait = now.saturating_duration_since(came).as_micros();
-            passed.waits.push(u32::try_from(wait).unwrap_or(u32::MAX));
+            passed.waits.push(micros(now.saturating_sub(came)));
         }
     }
 }
@@ -225,20 +272,39 @@ mod tests {
 
     #[test]
     fn packets_are_known_again_behind_the_discipline() {
-        let (mut seen, zero) = (Seen::default(), Instant::now());
-        let at = |ms| zero + Duration::from_millis(ms);
+        let mut seen = Seen::default();
+        let at = Duration::from_millis;
         for id in 1..=3 {
-            seen.frame(&mut segment(HOST, WAN, id, 64), at(id.into()), true);
+            seen.frame(&segment(HOST, WAN, id, 64), at(id.into()), true);
         }
         // The second is dropped; the first leaves before the watched time.
-        seen.frame(&mut segment(LAN, HOST, 1, 63), at(5), false);
-        seen.frame(&mut segment(LAN, HOST, 3, 63), at(10), true);
+        seen.frame(&segment(LAN, HOST, 1, 63), at(5), false);
+        seen.frame(&segment(LAN, HOST, 3, 63), at(10), true);
         assert_eq!(seen.passage.unseen, 0);
-        seen.frame(&mut segment(LAN, HOST, 4, 63), at(10), true);
+        seen.frame(&segment(LAN, HOST, 4, 63), at(10), true);
         assert_eq!(seen.passage.unseen, 1);
+        let mut passage = seen.ended();
         let end = FarEnd { protocol: TCP, address: Ipv4Addr::new(10, 2, 0, 1), port: 80 };
-        let down = Passed { bytes: 1514, waits: vec![7_000] };
-        assert_eq!(seen.passage.take(end), [Passed::default(), down]);
+        let down = Passed { bytes: 1514, waits: vec![7_000], dropped: 1 };
+        assert_eq!(passage.take(end), [Passed::default(), down]);
+    }
+
+    /// Answers of connections that are over carry no number.
+    #[test]
+    fn packets_that_are_the_same_are_as_many_as_came() {
+        let mut seen = Seen::default();
+        let at = Duration::from_millis;
+        for ms in [0, 1, 2] {
+            seen.frame(&segment(HOST, WAN, 1, 64), at(ms), ms > 0);
+        }
+        for ms in [5, 6] {
+            seen.frame(&segment(LAN, HOST, 1, 63), at(ms), true);
+        }
+        let passage = seen.ended();
+        let passed: Vec<&Passed> = passage.passed.values().collect();
+        // The one that is left came before the watched time.
+        let two = Passed { bytes: 2 * 1514, waits: vec![3_000, 5_000], dropped: 0 };
+        assert_eq!((passed, passage.unseen), (vec![&two], 0));
     }
 
     #[test]

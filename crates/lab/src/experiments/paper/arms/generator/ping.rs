@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{failed, open_udp, Course, Heard, Join, Sides, IDLE, NUMBER, ROOM, STOP_CHECK};
+use super::{failed, micros, open_udp, Course, Heard, Join, Sides, IDLE, NUMBER, ROOM, STOP_CHECK};
 use crate::experiments::paper::arms::plan::Flow;
 use simnel_testbed::TestbedError;
 
@@ -192,8 +192,7 @@ impl Record {
         let mut rtts: Vec<Option<u32>> = vec![None; sent.len()];
         for (number, at) in came {
             if let Some(rtt) = rtts.get_mut(number) {
-                let span = at.saturating_duration_since(sent[number]);
-                rtt.get_or_insert(u32::try_from(span.as_micros()).unwrap_or(u32::MAX));
+                rtt.get_or_insert(micros(at.saturating_duration_since(sent[number])));
             }
         }
         let first = first.min(sent.len());

@@ -2,12 +2,12 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::{failed, Course, Heard, Join, Sides, AFTER, STOP_CHECK};
+use super::{failed, joined, Course, Heard, Join, Sides, AFTER, STOP_CHECK};
 use crate::experiments::paper::arms::plan::Flow;
 use simnel_testbed::TestbedError;
 
@@ -23,7 +23,7 @@ pub(super) struct Manner {
 }
 
 impl Manner {
-    fn socket(&self, address: Ipv4Addr, dscp: u8) -> io::Result<Socket> {
+    pub fn socket(&self, address: Ipv4Addr, dscp: u8) -> io::Result<Socket> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         self.apply(SockRef::from(&socket), dscp)?;
         if let Some(mss) = self.mss {
@@ -34,7 +34,7 @@ impl Manner {
     }
 
     /// Options that an accepted connection does not take over from its listener.
-    fn apply(&self, socket: SockRef<'_>, dscp: u8) -> io::Result<()> {
+    pub fn apply(&self, socket: SockRef<'_>, dscp: u8) -> io::Result<()> {
         socket.set_tos_v4(u32::from(dscp) << 2)?;
         socket.set_tcp_nodelay(!self.nagle)?;
         socket.set_tcp_congestion(self.congestion.as_bytes())
@@ -94,10 +94,6 @@ pub(super) fn start<C: Send + 'static, S: Send + 'static>(
         };
         Heard { port: to.port(), ..heard }
     }))
-}
-
-fn joined<T>(end: JoinHandle<io::Result<T>>) -> io::Result<T> {
-    end.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the flow failed")))
 }
 
 fn accept(listener: &TcpListener, course: &Course) -> io::Result<Option<TcpStream>> {
