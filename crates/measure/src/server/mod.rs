@@ -152,10 +152,8 @@ fn echo(udp: &UdpSocket, shared: &Shared) {
         let Ok((count, from)) = udp.recv_from(&mut bytes) else { continue };
         let received = shared.now();
         let Some(mut probe) = Probe::decode(&bytes[..count]) else { continue };
-        let live = shared.sessions().get(&probe.session).cloned();
-        let Some(live) = live.filter(|live| live.peer == from.ip() && !probe.echo) else {
-            continue;
-        };
+        let live = shared.session(&probe.session, from.ip());
+        let Some(live) = live.filter(|_| !probe.echo) else { continue };
         let earned = (live.since.elapsed().as_secs() + 2) * shared.limits.probes;
         if live.probes.fetch_add(1, Ordering::Relaxed) as u64 > earned {
             continue;
@@ -172,6 +170,12 @@ impl Shared {
 
     fn sessions(&self) -> MutexGuard<'_, BTreeMap<Session, Arc<Live>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of `peer` with that name, until its time is over: who holds it notices later.
+    fn session(&self, name: &Session, peer: IpAddr) -> Option<Arc<Live>> {
+        let live = self.sessions().get(name).cloned();
+        live.filter(|live| live.peer == peer && live.lives())
     }
 
     fn connections(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
@@ -241,8 +245,7 @@ impl Seat {
             return;
         }
         let name = request.session.as_deref().and_then(wire::session);
-        let live = name.and_then(|name| self.shared.sessions().get(&name).cloned());
-        let Some(live) = live.filter(|live| live.peer == self.peer) else {
+        let Some(live) = name.and_then(|name| self.shared.session(&name, self.peer)) else {
             return drop(answer(&mut stream, &refuse("there is no such session")));
         };
         if answer(&mut stream, &done).is_err() {
