@@ -70,6 +70,8 @@ struct Sockets {
     opened: Vec<Duration>,
     /// When each page was asked for, and how long it took; as in [`Heard::times`].
     loaded: Vec<(Duration, Option<u32>)>,
+    /// Bytes that are written.
+    data: Vec<u8>,
     /// Payload that client and server received, by interval.
     bytes: [Vec<u64>; 2],
     failure: Option<io::Error>,
@@ -113,6 +115,7 @@ impl Sockets {
             wakes: BTreeSet::from([moment(flow.start)]),
             opened: Vec::new(),
             loaded: Vec::new(),
+            data: vec![0x5a; WRITE_BYTES],
             bytes: [(); 2].map(|()| vec![0; course.intervals]),
             failure: None,
         })
@@ -196,7 +199,7 @@ impl Sockets {
         let Some(pair) = self.pairs.get_mut(&number) else { return Ok(()) };
         let end = &mut pair.ends[side as usize];
         let before = end.received;
-        let over = end.flush().and_then(|()| end.receive());
+        let over = end.flush(&self.data).and_then(|()| end.receive());
         let came = end.received;
         self.course.count(&mut self.bytes[side as usize], (came - before) as usize);
         if came > before {
@@ -244,13 +247,12 @@ impl Sockets {
 }
 
 impl End {
-    /// Writes what the kernel takes.
-    fn flush(&mut self) -> io::Result<()> {
-        static DATA: [u8; WRITE_BYTES] = [0x5a; WRITE_BYTES];
+    /// Writes what the kernel takes, `data` over and over.
+    fn flush(&mut self, data: &[u8]) -> io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         while self.pending > 0 {
-            let size = self.pending.min(WRITE_BYTES as u64) as usize;
-            match stream.write(&DATA[..size]) {
+            let size = self.pending.min(data.len() as u64) as usize;
+            match stream.write(&data[..size]) {
                 Ok(count) => self.pending -= count as u64,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
@@ -292,7 +294,7 @@ impl Carrier for Sockets {
         let end = &mut pair.ends[side as usize];
         end.pending += bytes;
         // Where it fails epoll tells of it, too.
-        let _ = end.flush();
+        let _ = end.flush(&self.data);
     }
 
     fn close(&mut self, number: u64, _now: Time) {
