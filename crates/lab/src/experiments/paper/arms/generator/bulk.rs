@@ -1,6 +1,6 @@
 //! A TCP transfer without end.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -11,8 +11,6 @@ use simnel_testbed::TestbedError;
 
 /// Bytes handed to the kernel in one call: little, so that senders take turns.
 const WRITE_BYTES: usize = 16 * 1024;
-/// Bytes taken from it in one call.
-pub(super) const READ_BYTES: usize = 64 * 1024;
 
 /// Makes a connection whose one end sends from the flow's start to its stop.
 pub(super) fn start(
@@ -44,9 +42,9 @@ impl Side {
     /// Sends until the flow's end, or receives and counts. An end of the run is no failure.
     fn transfer(&self, stream: Option<TcpStream>) -> io::Result<Option<Vec<u64>>> {
         match (stream, self.sends) {
+            (stream, false) => stream::receive(stream, &self.course, |_| {}).map(Some),
             (Some(stream), true) => self.send(stream).map(|()| None),
-            (Some(stream), false) => self.receive(stream).map(Some),
-            (None, sends) => Ok((!sends).then(|| vec![0; self.course.intervals])),
+            (None, true) => Ok(None),
         }
     }
 
@@ -56,24 +54,8 @@ impl Side {
         }
         let data = [0x5a; WRITE_BYTES];
         while self.course.now() < self.stop && !self.course.over() {
-            match stream.write_all(&data) {
-                Err(error) if !self.course.over() => return Err(error),
-                _ => {}
-            }
+            stream::write(&mut stream, &data, &self.course)?;
         }
         Ok(())
-    }
-
-    fn receive(&self, mut stream: TcpStream) -> io::Result<Vec<u64>> {
-        let mut bytes = vec![0; self.course.intervals];
-        let mut data = vec![0; READ_BYTES];
-        loop {
-            match stream.read(&mut data) {
-                Ok(0) => return Ok(bytes),
-                Ok(count) => self.course.count(&mut bytes, count),
-                Err(_) if self.course.over() => return Ok(bytes),
-                Err(error) => return Err(error),
-            }
-        }
     }
 }

@@ -1,11 +1,10 @@
 //! Transfers over one TCP connection, each some time after the one before has come.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use super::bulk::READ_BYTES;
 use super::stream::{self, Manner};
 use super::{micros, Course, Heard, Join, Sides, STOP_CHECK};
 use crate::experiments::paper::arms::plan::Flow;
@@ -63,10 +62,7 @@ impl Bursts {
                 break;
             }
             let began = course.now();
-            match stream.write_all(&data) {
-                Err(error) if !course.over() => return Err(error),
-                _ => {}
-            }
+            stream::write(&mut stream, &data, course)?;
             let came = arrival(told, course);
             times.push((began, came.map(|came| micros(came.saturating_sub(began)))));
             let Some(came) = came else { break };
@@ -94,25 +90,15 @@ fn receive(
     tell: &Sender<Duration>,
     course: &Course,
 ) -> io::Result<Vec<u64>> {
-    let mut bytes = vec![0; course.intervals];
-    let Some(mut stream) = stream else { return Ok(bytes) };
-    let (mut data, mut all) = (vec![0; READ_BYTES], 0);
-    loop {
-        match stream.read(&mut data) {
-            Ok(0) => return Ok(bytes),
-            Ok(count) => {
-                course.count(&mut bytes, count);
-                all += count as u64;
-                if all >= size {
-                    all -= size;
-                    // Who no longer waits for it has come to the end.
-                    let _ = tell.send(course.now());
-                }
-            }
-            Err(_) if course.over() => return Ok(bytes),
-            Err(error) => return Err(error),
+    let mut all = 0;
+    stream::receive(stream, course, |count| {
+        all += count as u64;
+        if all >= size {
+            all -= size;
+            // Who no longer waits for it has come to the end.
+            let _ = tell.send(course.now());
         }
-    }
+    })
 }
 
 #[cfg(test)]

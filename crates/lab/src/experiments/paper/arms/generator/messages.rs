@@ -1,6 +1,6 @@
 //! Small messages over one TCP connection, each at its time: a sensor's.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -85,10 +85,7 @@ impl Messages {
                 return Ok(sent);
             }
             sent.push(due);
-            match stream.write_all(&data) {
-                Err(error) if !course.over() => return Err(error),
-                _ => {}
-            }
+            stream::write(&mut stream, &data, course)?;
         }
     }
 

@@ -131,7 +131,7 @@ pub(super) fn unwatched(source: io::Error) -> TestbedError {
 }
 
 /// A filter that passes what goes some `ways` (`linux/filter.h`): each packet more that is read
-/// costs a guest as much as one that is carried.
+/// takes time in a guest, and room between two looks.
 fn filter(ways: &[Direction]) -> Vec<SockFilter> {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IS: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K

@@ -1,6 +1,6 @@
 //! A TCP connection between two hosts. The host at home connects, whichever way the payload goes.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +10,9 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use super::{failed, joined, Course, Heard, Join, Sides, AFTER, STOP_CHECK};
 use crate::experiments::paper::arms::plan::Flow;
 use simnel_testbed::TestbedError;
+
+/// Bytes taken from the kernel in one call.
+pub(super) const READ_BYTES: usize = 64 * 1024;
 
 /// Options of both ends' sockets.
 #[derive(Clone, Debug)]
@@ -108,6 +111,37 @@ fn accept(listener: &TcpListener, course: &Course) -> io::Result<Option<TcpStrea
         }
     }
     Ok(None)
+}
+
+/// Writes all of `data`. An end of the run is no failure.
+pub(super) fn write(stream: &mut TcpStream, data: &[u8], course: &Course) -> io::Result<()> {
+    match stream.write_all(data) {
+        Err(error) if !course.over() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Receives until the connection or the run ends: the bytes that came, by interval. `came` is told
+/// after each call how many that brought.
+pub(super) fn receive(
+    stream: Option<TcpStream>,
+    course: &Course,
+    mut came: impl FnMut(usize),
+) -> io::Result<Vec<u64>> {
+    let mut bytes = vec![0; course.intervals];
+    let Some(mut stream) = stream else { return Ok(bytes) };
+    let mut data = vec![0; READ_BYTES];
+    loop {
+        match stream.read(&mut data) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) => {
+                course.count(&mut bytes, count);
+                came(count);
+            }
+            Err(_) if course.over() => return Ok(bytes),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Where each SYN is lost there is no connection, on a line as in the simulator.

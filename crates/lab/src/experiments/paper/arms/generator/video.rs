@@ -9,8 +9,7 @@ use simnel_core::Time;
 use simnel_sim::apps::player::{Chunk, Next, Playback, Player, REQUEST};
 use simnel_sim::setup::dash::Params;
 
-use super::bulk::READ_BYTES;
-use super::stream::{self, Manner};
+use super::stream::{self, Manner, READ_BYTES};
 use super::{Course, Heard, Join, Sides};
 use crate::experiments::paper::arms::plan::{moment, real, span, Flow};
 use simnel_testbed::TestbedError;
@@ -142,9 +141,6 @@ fn answer(stream: Option<TcpStream>, course: &Course) -> io::Result<()> {
         size.copy_from_slice(&request[..8]);
         let size = u64::from_be_bytes(size) as usize;
         data.resize(size.max(data.len()), 0x5a);
-        match stream.write_all(&data[..size]) {
-            Err(error) if !course.over() => return Err(error),
-            _ => {}
-        }
+        stream::write(&mut stream, &data[..size], course)?;
     }
 }

@@ -18,8 +18,7 @@ use simnel_sim::apps::browser::{Browser, Carrier, Side};
 use simnel_sim::setup::web::Params;
 use socket2::SockRef;
 
-use super::bulk::READ_BYTES;
-use super::stream::Manner;
+use super::stream::{Manner, READ_BYTES};
 use super::{failed, joined, micros, Course, Heard, Join, Sides, STOP_CHECK};
 use crate::experiments::paper::arms::plan::{moment, real, Flow};
 use simnel_testbed::TestbedError;
