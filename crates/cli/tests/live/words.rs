@@ -168,11 +168,16 @@ fn every_discipline_serves_a_real_line() {
         let up = live.start("wan", &format!("up wan download 50mbit upload 10mbit {words}"));
         thread::sleep(SECOND / 4);
         let (start, before) = (Instant::now(), received());
-        thread::sleep(SECOND / 4);
-        let bits = (received() - before) as f64 * 8.0;
-        let megabits = bits / start.elapsed().as_secs_f64() / 1e6;
+        // Flows that have just met this queue may leave it empty for a while, and so may a busy machine.
+        let megabits = loop {
+            thread::sleep(SECOND / 4);
+            let bits = (received() - before) as f64 * 8.0;
+            let megabits = bits / start.elapsed().as_secs_f64() / 1e6;
+            if megabits > 3.0 || start.elapsed() > 5 * SECOND {
+                break megabits;
+            }
+        };
         println!("{words}: {megabits:.2} Mbit/s");
-        // Flows that have just met this queue may leave it empty for a while.
         assert!((3.0..10.5).contains(&megabits), "{words}: {megabits:.2} of 10 Mbit/s");
         let shown = live.ok("show -s wan");
         assert_eq!(shown.matches(&format!("qdisc {} ", known.name)).count(), 2, "{shown}");

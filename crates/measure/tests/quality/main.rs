@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,9 +12,12 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use simnel_measure::{measure, Options, Peer, Report, Way};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::time::{sleep_until, Instant};
 use tokio_rustls::TlsAcceptor;
 
 const BLOCK: usize = 16 * 1024;
+/// Bytes a second of all transfers one way: a client waits for goodput that stands still.
+const RATE: f64 = 8e6;
 
 /// A server on loopback, and what it was asked.
 struct Server {
@@ -27,6 +30,8 @@ struct Seen {
     connections: AtomicUsize,
     small: AtomicUsize,
     uploaded: AtomicUsize,
+    down: Pace,
+    up: Pace,
 }
 
 impl Server {
@@ -106,6 +111,7 @@ async fn answer(
                 let room = std::future::poll_fn(|context| stream.poll_capacity(context)).await;
                 let Some(Ok(room)) = room else { return Ok(()) };
                 stream.send_data(Bytes::from(vec![0; room.min(BLOCK)]), false)?;
+                seen.down.pass(room.min(BLOCK)).await;
             }
             stream.send_data(Bytes::new(), true)
         }
@@ -113,6 +119,7 @@ async fn answer(
             let mut body = request.into_body();
             while let Some(Ok(chunk)) = body.data().await {
                 seen.uploaded.fetch_add(chunk.len(), Ordering::Relaxed);
+                seen.up.pass(chunk.len()).await;
                 body.flow_control().release_capacity(chunk.len())?;
             }
             respond.send_response(good(), true).map(drop)
@@ -122,6 +129,23 @@ async fn answer(
             *none.status_mut() = StatusCode::NOT_FOUND;
             respond.send_response(none, true).map(drop)
         }
+    }
+}
+
+/// Holds transfers to a rate that they share.
+#[derive(Default)]
+struct Pace(Mutex<Option<Instant>>);
+
+impl Pace {
+    async fn pass(&self, bytes: usize) {
+        let time = Duration::from_secs_f64(bytes as f64 / RATE);
+        let end = {
+            let mut last = self.0.lock().unwrap();
+            let now = Instant::now();
+            let begin = last.map_or(now, |last| last.max(now));
+            *last.insert(begin + time)
+        };
+        sleep_until(end).await;
     }
 }
 
