@@ -21,7 +21,8 @@ use super::{misuse, misuse_with_help, output_failed};
 #[command(after_help = "Example:\n  \
     conformance/build-linux.sh /var/tmp/linux BRIDGE MAGIC_SYSRQ NET_CLS_U32 WLAN NET_IPIP\n  \
     simnel witness /var/tmp/linux/linux A B\n\n\
-Goes on where it was left: single runs are files in --runs. Needs no root.")]
+Goes on where it was left: single runs are files in --runs. Each run keeps to one processor.\n\
+Needs no root.")]
 pub struct Args {
     /// A kernel that conformance/build-linux.sh has built.
     #[arg(value_name = "KERNEL")]
@@ -38,6 +39,9 @@ pub struct Args {
     /// Repetitions instead of the papers' own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
+    /// Runs at once; one a processor by default.
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
 }
 
 /// Records.
@@ -59,6 +63,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         simnel: std::env::current_exe().into_diagnostic()?,
         runs: args.runs.clone(),
         repetitions: args.repetitions,
+        jobs: args.jobs.map(usize::from),
     };
     let interrupt = Interrupt::new()?;
     let mut failed = false;

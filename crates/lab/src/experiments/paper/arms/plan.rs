@@ -338,6 +338,8 @@ fn refused<T>(what: impl std::fmt::Display) -> Result<T, String> {
 /// The words of a discipline with everything that paces a line.
 fn words(setup: &Setup, qdisc: &[String; 2], direction: Direction) -> Result<String, String> {
     let (line, words) = (&setup.lines[direction as usize], &qdisc[direction as usize]);
+    // That is DRR as everybody has it.
+    let words = words.strip_suffix(" savings 0").unwrap_or(words);
     if !line.steps.is_empty() {
         return refused("a line whose rate changes");
     }
@@ -367,7 +369,7 @@ fn words(setup: &Setup, qdisc: &[String; 2], direction: Direction) -> Result<Str
             let rate = rate.bits();
             Ok(format!("htb rate {rate}bit burst {burst}b cburst {burst}b {words}"))
         }
-        _ => Ok(words.clone()),
+        _ => Ok(words.into()),
     }
 }
 
@@ -601,6 +603,10 @@ mod tests {
             let reason = refused.expect_err("Linux has it not");
             assert!(reason.starts_with(what), "{words}: {reason}");
         }
+        let up =
+            |words: &str| plan("", &format!("[qdisc]\nup = \"{words}\"\n")).map(|plan| plan.qdisc);
+        assert_eq!(up("drr srchost savings 0"), up("drr srchost"));
+        assert!(up("drr srchost").is_ok());
         let hosts = host("a", "rate = \"1gbit\"") + &host("b", "rate = \"2gbit\"");
         assert!(plan("", &hosts).expect_err("two rates").starts_with("hosts at home"));
         let cells = plan("framing = \"atm\"", "").expect_err("cells");

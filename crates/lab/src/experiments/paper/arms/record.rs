@@ -1,15 +1,18 @@
 //! Recordings of experiments on Linux in virtual time: `simnel witness`.
 //!
-//! Every arm of a claim that Linux can judge runs with every seed, one after the other, on a kernel
-//! of `conformance/build-linux.sh`. What a run heard is a file of its own, named by its orders and
-//! seed, so that a recording goes on where it was left, and experiments that look at the same runs
-//! share them. An experiment's figures are written when all its runs are there.
+//! Every arm of a claim that Linux can judge runs with every seed, as many at once as there are
+//! processors, on a kernel of `conformance/build-linux.sh`. What a run heard is a file of its own,
+//! named by its orders and seed, so that a recording goes on where it was left, and experiments that
+//! look at the same runs share them. An experiment's figures are written when all its runs are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::thread;
 
+use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 use simnel_sim::Setup;
 use siphasher::sip::SipHasher13;
 
@@ -34,6 +37,8 @@ pub struct Options {
     pub runs: PathBuf,
     /// Repetitions instead of the experiment's own.
     pub repetitions: Option<u32>,
+    /// Runs at once; as many as there are processors, if it is none.
+    pub jobs: Option<usize>,
 }
 
 /// The watcher.
@@ -41,7 +46,7 @@ pub struct Watch<'a> {
     /// Set from outside: begin no further run, and leave the one under way.
     pub stop: &'a AtomicBool,
     /// Called before each run: what it is, how many are done, and of how many.
-    pub step: &'a mut dyn FnMut(&str, usize, usize),
+    pub step: &'a mut (dyn FnMut(&str, usize, usize) + Send),
 }
 
 /// Runs `experiment`; None if it was stopped.
@@ -61,19 +66,17 @@ pub fn record(
     let wanted = wanted(experiment, &mut refused);
     arms.retain(|one| wanted.iter().any(|measure| measure.arm == one.arm.name));
     let repetitions = options.repetitions.unwrap_or(experiment.repetitions);
-    let (mut done, all) = (0, arms.len() * repetitions as usize);
+    hear_all(experiment, &arms, repetitions, options, watch)?;
+    if watch.stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
     let mut measures = Measures::default();
     let mut setups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for Prepared { arm, setup, qdisc } in &arms {
         setups.entry(&arm.name).or_default().push(arm.text());
-        let title = format!("{} {}", experiment.id, arm.name);
         for seed in 1..=u64::from(repetitions) {
-            (watch.step)(&format!("{title}, seed {seed}"), done, all);
-            done += 1;
             let plan = plan(experiment, setup, qdisc, seed).map_err(ArmError::Guest)?;
-            let Some(recorded) = heard_of(&plan, seed, options, watch.stop)? else {
-                return Ok(None);
-            };
+            let recorded = read(&record_of(&plan, seed, options)?)?;
             if let Some(reason) = failure(setup, &plan, &recorded) {
                 refused.insert(arm.name.clone(), reason);
                 break;
@@ -142,29 +145,102 @@ fn wanted(experiment: &Experiment, refused: &mut BTreeMap<String, String>) -> BT
     wanted
 }
 
-/// Records of the flows in a run of `plan`, made now or earlier; None if it was stopped.
-fn heard_of(
-    plan: &Plan,
-    seed: u64,
+/// Carries out every run that has no record yet. An arm that failed with one seed is not run with
+/// later ones.
+fn hear_all(
+    experiment: &Experiment,
+    arms: &[Prepared],
+    repetitions: u32,
     options: &Options,
-    stop: &AtomicBool,
-) -> Result<Option<Recorded>, ArmError> {
+    watch: &mut Watch<'_>,
+) -> Result<(), ArmError> {
+    let seeds = 1..=u64::from(repetitions);
+    let runs: Vec<(usize, u64)> =
+        (0..arms.len()).flat_map(|arm| seeds.clone().map(move |seed| (arm, seed))).collect();
+    let failed: Vec<AtomicBool> = arms.iter().map(|_| AtomicBool::new(false)).collect();
+    let begun: Mutex<BTreeSet<PathBuf>> = Mutex::default();
+    let (step, stop) = (Mutex::new(&mut watch.step), watch.stop);
+    let hear = |at: usize, over: &dyn Fn() -> bool| {
+        let (arm, seed) = runs[at];
+        let Prepared { arm: Arm { name, .. }, setup, qdisc } = &arms[arm];
+        if failed[arm].load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let title = format!("{} {name}, seed {seed}", experiment.id);
+        locked(&step)(&title, at, runs.len());
+        let plan = plan(experiment, setup, qdisc, seed).map_err(ArmError::Guest)?;
+        let path = record_of(&plan, seed, options)?;
+        // Arms may share a run.
+        if path.exists() || !locked(&begun).insert(path.clone()) {
+            return Ok(());
+        }
+        let mut goes_on = |_| !over();
+        let recorded = linux::run(&plan, &options.kernel, &options.simnel, &mut goes_on)?;
+        if over() {
+            return Ok(());
+        }
+        if failure(setup, &plan, &recorded).is_some() {
+            failed[arm].store(true, Ordering::Relaxed);
+        }
+        let text = serde_json::to_string(&recorded)
+            .map_err(|error| ArmError::Guest(format!("its results: {error}")))?;
+        files::put(&path, text.as_bytes()).map_err(|source| ArmError::File { path, source })
+    };
+    on_processors(options.jobs, runs.len(), stop, &hear)
+}
+
+/// The file of what a run of `plan` heard.
+fn record_of(plan: &Plan, seed: u64, options: &Options) -> Result<PathBuf, ArmError> {
     let orders = serde_json::to_string(plan)
         .map_err(|error| ArmError::Guest(format!("its orders: {error}")))?;
-    let path = options.runs.join(format!("{}-{seed}.json", fingerprint(&[&orders])));
-    let failed = |source| ArmError::File { path: path.clone(), source };
-    if path.exists() {
-        return read(&path).map(Some);
-    }
-    let mut step = |_| !stop.load(Ordering::Relaxed);
-    let recorded = linux::run(plan, &options.kernel, &options.simnel, &mut step)?;
-    if stop.load(Ordering::Relaxed) {
-        return Ok(None);
-    }
-    let text = serde_json::to_string(&recorded)
-        .map_err(|error| ArmError::Guest(format!("its results: {error}")))?;
-    files::put(&path, text.as_bytes()).map_err(failed)?;
-    Ok(Some(recorded))
+    Ok(options.runs.join(format!("{}-{seed}.json", fingerprint(&[&orders]))))
+}
+
+/// Does the work of 0 to `count` in turn, on `jobs` threads or one a processor, until one fails or
+/// `stop` is set; work is given a question for that.
+///
+/// Each thread, and so each guest, keeps to one processor: a kernel in user mode takes five times as
+/// long where its system calls wake another one.
+fn on_processors<E: Send>(
+    jobs: Option<usize>,
+    count: usize,
+    stop: &AtomicBool,
+    work: &(impl Fn(usize, &dyn Fn() -> bool) -> Result<(), E> + Sync),
+) -> Result<(), E> {
+    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|at| allowed.is_set(*at)).collect();
+    let (next, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let over = || stop.load(Ordering::Relaxed) || has_failed.load(Ordering::Relaxed);
+    let worker = |number: usize| {
+        if let Some(processor) = processors.get(number % processors.len().max(1)) {
+            let mut own = CpuSet::new();
+            own.set(*processor);
+            // Slower, where that is refused.
+            let _ = sched_setaffinity(None, &own);
+        }
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count || over() {
+                return Ok(());
+            }
+            work(at, &over).inspect_err(|_| has_failed.store(true, Ordering::Relaxed))?;
+        }
+    };
+    thread::scope(|scope| {
+        let worker = &worker;
+        let workers = jobs.unwrap_or(processors.len()).max(1);
+        let workers: Vec<_> =
+            (0..workers).map(|number| scope.spawn(move || worker(number))).collect();
+        let ended = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ended.collect()
+    })
+}
+
+/// What another thread left as it panicked is used on: that panic ends all of it.
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn read(path: &Path) -> Result<Recorded, ArmError> {
@@ -190,6 +266,42 @@ pub fn fingerprint(texts: &[impl AsRef<str>]) -> String {
 mod tests {
     use super::*;
     use crate::experiments::paper::experiments;
+
+    #[test]
+    fn each_piece_of_work_is_done_once_on_one_processor() {
+        let done = Mutex::new(Vec::new());
+        let work = |at, _: &dyn Fn() -> bool| {
+            assert_eq!(sched_getaffinity(None).unwrap().count(), 1);
+            locked(&done).push(at);
+            Ok::<(), ()>(())
+        };
+        for jobs in [None, Some(1), Some(7)] {
+            locked(&done).clear();
+            on_processors(jobs, 50, &AtomicBool::new(false), &work).unwrap();
+            locked(&done).sort_unstable();
+            assert_eq!(*locked(&done), (0..50).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn nothing_more_is_begun_after_a_failure_or_when_stopped() {
+        let began = AtomicUsize::new(0);
+        let fails = |at, over: &dyn Fn() -> bool| {
+            began.fetch_add(1, Ordering::Relaxed);
+            if at == 3 {
+                return Err(at);
+            }
+            while at > 3 && !over() {
+                thread::yield_now();
+            }
+            Ok(())
+        };
+        assert_eq!(on_processors(Some(2), 1000, &AtomicBool::new(false), &fails), Err(3));
+        assert!(began.load(Ordering::Relaxed) <= 5, "{began:?}");
+        began.store(0, Ordering::Relaxed);
+        assert_eq!(on_processors(Some(2), 1000, &AtomicBool::new(true), &fails), Ok(()));
+        assert_eq!(began.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn experiments_set_nothing_of_tcp_that_linux_would_not_have() {
