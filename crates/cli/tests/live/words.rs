@@ -168,7 +168,7 @@ fn every_discipline_serves_a_real_line() {
         let up = live.start("wan", &format!("up wan download 50mbit upload 10mbit {words}"));
         thread::sleep(SECOND / 4);
         let (start, before) = (Instant::now(), received());
-        // Flows that have just met this queue may leave it empty for a while, and so may a busy machine.
+        // Flows that have just met this queue may leave it empty for a while, a busy machine too.
         let megabits = loop {
             thread::sleep(SECOND / 4);
             let bits = (received() - before) as f64 * 8.0;

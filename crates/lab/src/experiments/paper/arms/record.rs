@@ -2,8 +2,9 @@
 //!
 //! Every arm of a claim that Linux can judge runs with every seed, as many at once as there are
 //! processors, on a kernel of `conformance/build-linux.sh`. What a run heard is a file of its own,
-//! named by its orders and seed, so that a recording goes on where it was left, and experiments that
-//! look at the same runs share them. An experiment's figures are written when all its runs are there.
+//! named by its orders and seed, so that a recording goes on where it was left, and experiments
+//! that look at the same runs share them. An experiment's figures are written when all its runs are
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
@@ -197,10 +198,10 @@ fn record_of(plan: &Plan, seed: u64, options: &Options) -> Result<PathBuf, ArmEr
 }
 
 /// Does the work of 0 to `count` in turn, on `jobs` threads or one a processor, until one fails or
-/// `stop` is set; work is given a question for that.
+/// `stop` is set, for which work can ask.
 ///
-/// Each thread, and so each guest, keeps to one processor: a kernel in user mode takes five times as
-/// long where its system calls wake another one.
+/// Each thread, and so each guest, keeps to one processor: a kernel in user mode takes five times
+/// as long where its system calls wake another one.
 fn on_processors<E: Send>(
     jobs: Option<usize>,
     count: usize,
@@ -238,7 +239,7 @@ fn on_processors<E: Send>(
     })
 }
 
-/// What another thread left as it panicked is used on: that panic ends all of it.
+/// A mutex's content, also if a thread panicked with it: that panic ends all of this.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -107,11 +107,14 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// True if there were TCP transfers, and not one of them delivered anything.
+    /// True if there were TCP transfers, and not one of them delivered anything. Pages count: where
+    /// they fill a slow line, others may get nothing.
     pub fn carried_nothing(&self, plan: &Plan) -> bool {
         let flows = plan.flows.iter().zip(&self.flows);
-        let mut bulk = flows.filter(|(flow, _)| matches!(flow.work, Work::Bulk { .. })).peekable();
-        bulk.peek().is_some() && bulk.all(|(_, heard)| heard.bytes.iter().sum::<u64>() == 0)
+        let is_transfer = |work: &Work| matches!(work, Work::Bulk { .. } | Work::Web { .. });
+        let mut transfers = flows.filter(|(flow, _)| is_transfer(&flow.work)).peekable();
+        let delivered = |heard: &Heard| heard.bytes.iter().sum::<u64>() > 0;
+        transfers.peek().is_some() && !transfers.any(|(_, heard)| delivered(heard))
     }
 }
 
