@@ -67,25 +67,37 @@ pub fn record(
     let wanted = wanted(experiment, &mut refused);
     arms.retain(|one| wanted.iter().any(|measure| measure.arm == one.arm.name));
     let repetitions = options.repetitions.unwrap_or(experiment.repetitions);
-    hear_all(experiment, &arms, repetitions, options, watch)?;
+    let mut runs = Vec::new();
+    for (arm, Prepared { setup, qdisc, .. }) in arms.iter().enumerate() {
+        for seed in 1..=u64::from(repetitions) {
+            let plan = plan(experiment, setup, qdisc, seed).map_err(ArmError::Guest)?;
+            let path = record_of(&plan, seed, options)?;
+            runs.push(Run { arm, seed, plan, path });
+        }
+    }
+    hear_all(experiment, &arms, &runs, options, watch)?;
     if watch.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
     let mut measures = Measures::default();
-    let mut setups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for Prepared { arm, setup, qdisc } in &arms {
-        setups.entry(&arm.name).or_default().push(arm.text());
-        for seed in 1..=u64::from(repetitions) {
-            let plan = plan(experiment, setup, qdisc, seed).map_err(ArmError::Guest)?;
-            let recorded = read(&record_of(&plan, seed, options)?)?;
-            if let Some(reason) = failure(setup, &plan, &recorded) {
-                refused.insert(arm.name.clone(), reason);
-                break;
-            }
-            let run = heard::finished(setup, &plan, seed, &recorded.flows);
-            let sample = (experiment.measure)(&View { arm: &arm.name, run: &run });
-            measures.add(&arm.name, sample);
+    let mut failed = BTreeSet::new();
+    for Run { arm, seed, plan, path } in &runs {
+        let Prepared { arm: Arm { name, .. }, setup, .. } = &arms[*arm];
+        if failed.contains(arm) {
+            continue;
         }
+        let recorded = read(path)?;
+        if let Some(reason) = failure(setup, plan, &recorded) {
+            refused.insert(name.clone(), reason);
+            failed.insert(*arm);
+            continue;
+        }
+        let run = heard::finished(setup, plan, *seed, &recorded.flows);
+        measures.add(name, (experiment.measure)(&View { arm: name, run: &run }));
+    }
+    let mut setups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for Prepared { arm, .. } in &arms {
+        setups.entry(&arm.name).or_default().push(arm.text());
     }
     for measure in &wanted {
         let values = measures.values(measure);
@@ -110,6 +122,16 @@ struct Prepared {
     arm: Arm,
     setup: Setup,
     qdisc: [String; 2],
+}
+
+/// An arm with a seed.
+struct Run {
+    /// Its place among the arms.
+    arm: usize,
+    seed: u64,
+    plan: Plan,
+    /// File of what it hears.
+    path: PathBuf,
 }
 
 /// The set-up of `arm`. The error says why Linux cannot run it.
@@ -151,41 +173,37 @@ fn wanted(experiment: &Experiment, refused: &mut BTreeMap<String, String>) -> BT
 fn hear_all(
     experiment: &Experiment,
     arms: &[Prepared],
-    repetitions: u32,
+    runs: &[Run],
     options: &Options,
     watch: &mut Watch<'_>,
 ) -> Result<(), ArmError> {
-    let seeds = 1..=u64::from(repetitions);
-    let runs: Vec<(usize, u64)> =
-        (0..arms.len()).flat_map(|arm| seeds.clone().map(move |seed| (arm, seed))).collect();
     let failed: Vec<AtomicBool> = arms.iter().map(|_| AtomicBool::new(false)).collect();
-    let begun: Mutex<BTreeSet<PathBuf>> = Mutex::default();
+    let begun: Mutex<BTreeSet<&Path>> = Mutex::default();
     let (step, stop) = (Mutex::new(&mut watch.step), watch.stop);
     let hear = |at: usize, over: &dyn Fn() -> bool| {
-        let (arm, seed) = runs[at];
-        let Prepared { arm: Arm { name, .. }, setup, qdisc } = &arms[arm];
-        if failed[arm].load(Ordering::Relaxed) {
+        let Run { arm, seed, plan, path } = &runs[at];
+        let Prepared { arm: Arm { name, .. }, setup, .. } = &arms[*arm];
+        if failed[*arm].load(Ordering::Relaxed) {
             return Ok(());
         }
         let title = format!("{} {name}, seed {seed}", experiment.id);
         locked(&step)(&title, at, runs.len());
-        let plan = plan(experiment, setup, qdisc, seed).map_err(ArmError::Guest)?;
-        let path = record_of(&plan, seed, options)?;
         // Arms may share a run.
-        if path.exists() || !locked(&begun).insert(path.clone()) {
+        if path.exists() || !locked(&begun).insert(path) {
             return Ok(());
         }
         let mut goes_on = |_| !over();
-        let recorded = linux::run(&plan, &options.kernel, &options.simnel, &mut goes_on)?;
+        let recorded = linux::run(plan, &options.kernel, &options.simnel, &mut goes_on)?;
         if over() {
             return Ok(());
         }
-        if failure(setup, &plan, &recorded).is_some() {
-            failed[arm].store(true, Ordering::Relaxed);
+        if failure(setup, plan, &recorded).is_some() {
+            failed[*arm].store(true, Ordering::Relaxed);
         }
         let text = serde_json::to_string(&recorded)
             .map_err(|error| ArmError::Guest(format!("its results: {error}")))?;
-        files::put(&path, text.as_bytes()).map_err(|source| ArmError::File { path, source })
+        let failed = |source| ArmError::File { path: path.clone(), source };
+        files::put(path, text.as_bytes()).map_err(failed)
     };
     on_processors(options.jobs, runs.len(), stop, &hear)
 }
