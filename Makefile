@@ -34,7 +34,7 @@ deb: build ## make the Debian package, with cargo-deb (built into ~/.cache/simne
 test-deb: ## install, upgrade and remove the package in a clean Debian, as root; needs mmdebstrap
 	@dist/debian/test
 
-test: setup ## format, lints, tests, documentation, Python, browser; ARGS=all for what CI runs: fuzzing, guest, package
+test: setup ## tests, Python, browser; ARGS=all for what CI runs: also lints, fuzzing, guest, package
 	@scripts/test.sh $(ARGS)
 
 test-web: setup ## `simnel serve` against its API's description: schemathesis, which pip installs
@@ -49,9 +49,8 @@ bench: setup ## time the core: ARGS="--flows 100 --json"
 python: setup ## build the Python package: a wheel in target/wheels; ARGS=test for its tests
 	@scripts/python.sh $(or $(ARGS),build)
 
-lint: setup ## format and lints only
-	scripts/format.sh --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+lint: setup ## format, lints, documentation: what only reads the code
+	@scripts/test.sh lint
 
 fuzz: setup ## bounded fuzzing: SECONDS=600 for each target
 	@scripts/fuzz.sh $(or $(SECONDS),60)

@@ -1,8 +1,9 @@
 #!/bin/bash
 # The one entry of all checks.
 #
-#   scripts/test.sh        format, lints, tests, documentation, examples, Python, the browser
-#   scripts/test.sh all    what continuous integration runs: also bounded fuzzing, Linux's own code beside
+#   scripts/test.sh        tests, examples, Python, the browser
+#   scripts/test.sh lint   what only reads the code: format, lints, documentation
+#   scripts/test.sh all    what continuous integration runs: both, bounded fuzzing, Linux's own code beside
 #                          ours, the kernel's guest, the Debian package, a router's program, mutants
 #
 # Runs every step even if an earlier one failed, and ends with a summary. A test that cannot run
@@ -10,10 +11,12 @@
 # live test that passed only when it was asked once more.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+all=false
 case ${1-} in
-'') all=false ;;
-all) all=true ;;
-*) echo "test.sh: \`$1\` is not \`all\`, nor nothing" >&2 && exit 2 ;;
+'') part=tests ;;
+lint) part=lint ;;
+all) part=all all=true ;;
+*) echo "test.sh: \`$1\` is not \`lint\`, \`all\`, nor nothing" >&2 && exit 2 ;;
 esac
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 # In CI everything is built once: what makes a second build quicker makes the first one slower.
@@ -201,8 +204,8 @@ with_live_tests() {
 # What reads the workspace once more.
 of_the_workspace() {
     after_begin
-    step 'lints' lints
-    step 'documentation' documentation
+    $all && step 'lints' lints
+    $all && step 'documentation' documentation
     step 'examples in documentation' examples_in_documentation
     $all || return 0
     after tested
@@ -210,23 +213,39 @@ of_the_workspace() {
     step 'package' package
 }
 
-step 'format' scripts/format.sh --check
-$all && beside on_one_core
-beside on_all_cores
-beside with_live_tests
-beside of_the_workspace
-step 'build' tests_built
-touch "$logs/built"
-step 'tests' tests_of "but $pure"
-once_more
-# Not beside them: who gets no processor has no daemon that answers.
-step 'page of serve' env SIMNEL=target/debug/simnel scripts/site.sh page
-touch "$logs/tested"
-for lane in "${lanes[@]}"; do
-    wait "$lane" || echo 'FAILED  steps beside the tests: they did not come to their end' >>"$logs/summary"
-done
-lanes=()
-cat "$logs"/lane-*
+tests() {
+    $all && beside on_one_core
+    beside on_all_cores
+    beside with_live_tests
+    beside of_the_workspace
+    step 'build' tests_built
+    touch "$logs/built"
+    step 'tests' tests_of "but $pure"
+    once_more
+    # Not beside them: who gets no processor has no daemon that answers.
+    step 'page of serve' env SIMNEL=target/debug/simnel scripts/site.sh page
+    touch "$logs/tested"
+    local lane
+    for lane in "${lanes[@]}"; do
+        wait "$lane" ||
+            echo 'FAILED  steps beside the tests: they did not come to their end' >>"$logs/summary"
+    done
+    lanes=()
+    cat "$logs"/lane-*
+}
+
+case $part in
+tests) tests ;;
+lint)
+    step 'format' scripts/format.sh --check
+    step 'lints' lints
+    step 'documentation' documentation
+    ;;
+all)
+    step 'format' scripts/format.sh --check
+    tests
+    ;;
+esac
 
 results=("$logs"/tests.log "$logs"/tests-of-pure-code.log "$logs"/examples-in-documentation.log)
 # Where only the end of all this is kept, what failed must be in it.
@@ -235,10 +254,12 @@ for log in "$logs"/failed-*; do
 done
 printf '\n=== Summary\n'
 cat "$logs/summary"
-printf 'tests   %d passed, %d failed\n' "$(counted passed "${results[@]}")" "$(counted failed "${results[@]}")"
-for log in "${results[@]}"; do
-    names_of_failed "$log" | sed 's/^/        failed: /'
-done
+if [ $part != lint ]; then
+    printf 'tests   %d passed, %d failed\n' "$(counted passed "${results[@]}")" "$(counted failed "${results[@]}")"
+    for log in "${results[@]}"; do
+        names_of_failed "$log" | sed 's/^/        failed: /'
+    done
+fi
 if [ -e "$logs/passed-once-more" ]; then
     printf '\n!!! Failed, and passed when asked once more by itself:\n'
     sed 's/^/!!!   /' "$logs/passed-once-more"
@@ -248,5 +269,5 @@ if [ -n "$not_run" ]; then
     printf '\n!!! Not everything was checked here:\n'
     sed 's/^/!!!   /' <<<"$not_run"
 fi
-$all || echo 'What continuous integration checks besides: make test ARGS=all'
+[ $part = tests ] && echo 'Besides: make lint; make test ARGS=all, all that continuous integration checks'
 ! grep -q '^FAILED' "$logs/summary"
