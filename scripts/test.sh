@@ -43,11 +43,11 @@ step() { # NAME COMMAND...
     ' "$log.processor" >>"$logs/summary"
 }
 
-# Runs steps beside the builds and tests, on what those leave of the processor: one crate is often
-# all that can be built, and live tests mostly wait.
-beside() { # FUNCTION
+# Runs steps beside the builds and tests; with "idle" on what those leave of the processor: one crate is
+# often all that can be built, and live tests mostly wait.
+beside() { # idle|other FUNCTION
     set -m # a process group of its own, which is ended as one
-    (chrt --idle --pid 0 $BASHPID; "$1") >"$logs/lane-$1" 2>&1 &
+    (chrt "--$1" --pid 0 $BASHPID; "$2") >"$logs/lane-$2" 2>&1 &
     lanes+=($!)
     set +m
 }
@@ -102,8 +102,9 @@ lints() {
     cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 }
 
+# Beside live cases, for which it leaves the processor when they ask for it.
 tests_built() {
-    cargo test --quiet --workspace --locked --no-run
+    chrt --idle 0 cargo test --quiet --workspace --locked --no-run
 }
 
 # Crates that know no clock: whenever their tests get the processor is soon enough.
@@ -118,21 +119,32 @@ tests_of() { # "[but ]CRATE..." [TEST...]
         test --workspace --locked --no-fail-fast --tests -- --show-output ${1+--test-threads=1 --exact} "$@"
 }
 
+# The gateway's live cases.
+of_namespaces() {
+    cargo test --workspace --locked --no-fail-fast --test netns -- --show-output
+}
+
 # Live cases run in real time beside all the rest. Where one or two failed, they are asked once more, each by
 # itself: who passes then has no failure, but is named in the end.
 once_more() {
-    local log="$logs/tests.log" again="$logs/tests-once-more.log" failed programs
-    [ -e "$logs/failed-tests" ] || return 0
-    mapfile -t failed < <(names_of_failed "$log")
+    local logs_of_failed=() log failed programs again="$logs/tests-once-more.log"
+    for log in tests-in-namespaces tests; do
+        [ -e "$logs/failed-$log" ] && logs_of_failed+=("$logs/$log.log")
+    done
+    [ ${#logs_of_failed[@]} -ge 1 ] || return 0
+    mapfile -t failed < <(names_of_failed "${logs_of_failed[@]}")
     # Each program that failed has said by which of its tests.
-    programs=$(sed -n 's/^error: \([0-9]*\) targets\{0,1\} failed:$/\1/p' "$log")
-    [ "$(grep -c '^test result: FAILED' "$log")" = "${programs:-0}" ] || return 0
+    programs=$(
+        sed -n 's/^error: \([0-9]*\) targets\{0,1\} failed:$/\1/p' "${logs_of_failed[@]}" |
+            awk '{ sum += $1 } END { print sum + 0 }'
+    )
+    [ "$(cat "${logs_of_failed[@]}" | grep -c '^test result: FAILED')" = "$programs" ] || return 0
     [ ${#failed[@]} -ge 1 ] && [ ${#failed[@]} -le 2 ] || return 0
     step 'tests once more' tests_of "but $pure" "${failed[@]}"
     [ -e "$logs/failed-tests-once-more" ] && return
     [ "$(counted passed "$again")" -ge ${#failed[@]} ] || return 0
-    rm "$logs/failed-tests"
-    sed -i 's/^FAILED  tests (/again   tests (/' "$logs/summary"
+    rm -f "$logs/failed-tests-in-namespaces" "$logs/failed-tests"
+    sed -i -E 's/^FAILED  (tests|tests in namespaces) \(/again   \1 (/' "$logs/summary"
     printf '%s\n' "${failed[@]}" >"$logs/passed-once-more"
 }
 
@@ -157,14 +169,21 @@ after() { # MOMENT
     until [ -e "$logs/$1" ]; do sleep 1; done
 }
 
-# What comes after this shares the tests' folder, which is locked until the first of them runs.
-after_begin() {
-    local log
-    for log in tests tests-of-pure-code; do
-        until [ -e "$logs/tested" ] || grep -q '^ *Running' "$logs/$log.log" 2>/dev/null; do
+# What comes after this shares these tests' folder, which is locked until the first of them runs.
+after_begin() { # MOMENT-OF-THEIR-END LOG...
+    local end=$1 log
+    shift
+    for log in "$@"; do
+        until [ -e "$logs/$end" ] || grep -q '^ *Running' "$logs/$log.log" 2>/dev/null; do
             sleep 1
         done
     done
+}
+
+# These mostly wait, and need little of what is built: all the rest is built meanwhile.
+live_first() {
+    step 'tests in namespaces' of_namespaces
+    touch "$logs/lived"
 }
 
 # What builds or runs on one core most of the time, and is for all.
@@ -203,7 +222,7 @@ with_live_tests() {
 
 # What reads the workspace once more.
 of_the_workspace() {
-    after_begin
+    after_begin tested tests tests-of-pure-code
     $all && step 'lints' lints
     $all && step 'documentation' documentation
     step 'examples in documentation' examples_in_documentation
@@ -214,17 +233,20 @@ of_the_workspace() {
 }
 
 tests() {
-    $all && beside on_one_core
-    beside on_all_cores
-    beside with_live_tests
-    beside of_the_workspace
+    beside other live_first
+    $all && beside idle on_one_core
+    beside idle on_all_cores
+    beside idle with_live_tests
+    beside idle of_the_workspace
+    after_begin lived tests-in-namespaces
     step 'build' tests_built
     touch "$logs/built"
-    step 'tests' tests_of "but $pure"
+    after lived
+    step 'tests' tests_of "but $pure netns"
     once_more
+    touch "$logs/tested"
     # Not beside them: who gets no processor has no daemon that answers.
     step 'page of serve' env SIMNEL=target/debug/simnel scripts/site.sh page
-    touch "$logs/tested"
     local lane
     for lane in "${lanes[@]}"; do
         wait "$lane" ||
@@ -247,7 +269,10 @@ all)
     ;;
 esac
 
-results=("$logs"/tests.log "$logs"/tests-of-pure-code.log "$logs"/examples-in-documentation.log)
+results=()
+for log in tests-in-namespaces tests tests-of-pure-code examples-in-documentation; do
+    results+=("$logs/$log.log")
+done
 # Where only the end of all this is kept, what failed must be in it.
 for log in "$logs"/failed-*; do
     [ -e "$log" ] && printf '\n=== The end of what failed: %s\n' "${log##*/failed-}" && tail -60 "$log"

