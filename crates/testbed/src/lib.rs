@@ -28,7 +28,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -323,6 +323,29 @@ fn remains() -> MutexGuard<'static, Remains> {
     REMAINS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// True while a first SIGINT is left to somebody who stops by himself.
+static STOPS_BY_ITSELF: AtomicBool = AtomicBool::new(false);
+
+/// As long as this lives, a first SIGINT ends nothing here: its owner, who hears of it as well,
+/// stops what runs, and drops it. A second one does not wait for him.
+#[derive(Debug)]
+pub struct Stopper(());
+
+impl Stopper {
+    /// From now on.
+    #[must_use]
+    pub fn begin() -> Stopper {
+        STOPS_BY_ITSELF.store(true, Ordering::Relaxed);
+        Stopper(())
+    }
+}
+
+impl Drop for Stopper {
+    fn drop(&mut self) {
+        STOPS_BY_ITSELF.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Starts, once, a thread that ends all in our namespaces and deletes them when a signal asks the
 /// program to end, and then lets the signal do what it does.
 fn clean_up_on_signals() {
@@ -335,6 +358,9 @@ fn clean_up_on_signals() {
         };
         thread::spawn(move || {
             for signal in signals.forever() {
+                if signal == SIGINT && STOPS_BY_ITSELF.swap(false, Ordering::Relaxed) {
+                    continue;
+                }
                 let remains = remains();
                 for &process in &remains.processes {
                     process::terminate(process);

@@ -3,6 +3,7 @@
 //! The live arm needs root, the linux arm Debian's user-mode-linux; without them the tests say so
 //! loudly. Times are those of a busy machine: that there is a plausible value is tested, not which.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -100,16 +101,22 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn start(words: &str) -> Child {
+fn start(words: &str, temporary: &Path) -> Child {
     let mut command = Command::new(SIMNEL);
-    command.args(words.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(words.split(' ')).env("TMPDIR", temporary);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().expect("the program starts")
 }
 
-fn interrupt(child: &Child) {
+/// Interrupts it once: it ends by itself, and says that its runs are not all.
+fn interrupt(child: Child) {
     let id = child.id().to_string();
     let status = Command::new("kill").args(["-INT", &id]).status().expect("kill(1)");
     assert!(status.success());
+    let output = child.wait_with_output().expect("a child");
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{errors}");
+    assert!(errors.contains("stopped: these are the runs until then"), "{errors}");
 }
 
 #[test]
@@ -118,11 +125,12 @@ fn an_interrupted_live_run_leaves_no_namespaces() {
         eprintln!("NOT RUN: the live arm needs root");
         return;
     }
-    let mut child = start("paper B3 --repetitions 1 --live --contender cake");
-    wait_for("namespaces", || namespaces(child.id()).len() == 4);
-    interrupt(&child);
-    wait_for("the end", || child.try_wait().expect("a child").is_some());
-    assert_eq!(namespaces(child.id()), Vec::<String>::new());
+    let temporary = tempfile::tempdir().expect("a directory");
+    let child = start("paper B3 --repetitions 1 --live --contender cake", temporary.path());
+    let process = child.id();
+    wait_for("namespaces", || namespaces(process).len() == 4);
+    interrupt(child);
+    assert_eq!(namespaces(process), Vec::<String>::new());
 }
 
 #[test]
@@ -132,10 +140,7 @@ fn an_interrupted_linux_run_leaves_no_process_and_no_directory() {
         return;
     }
     let temporary = tempfile::tempdir().expect("a directory");
-    let mut command = Command::new(SIMNEL);
-    command.args("paper B3 --repetitions 1 --linux --contender cake".split(' '));
-    command.env("TMPDIR", temporary.path()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("the program starts");
+    let child = start("paper B3 --repetitions 1 --linux --contender cake", temporary.path());
     let directories = || std::fs::read_dir(temporary.path()).expect("the directory").count();
     // Of the guest's processes each has our directory on its command line.
     let directory = temporary.path().to_string_lossy().into_owned();
@@ -147,7 +152,6 @@ fn an_interrupted_linux_run_leaves_no_process_and_no_directory() {
         std::fs::read_dir("/proc").expect("proc").flatten().filter(ours).count()
     };
     wait_for("the guest", || directories() == 1 && processes() > 0);
-    interrupt(&child);
-    wait_for("the end", || child.try_wait().expect("a child").is_some());
+    interrupt(child);
     wait_for("the guest's end", || directories() == 0 && processes() == 0);
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use miette::IntoDiagnostic;
 use signal_hook::{consts::SIGINT, flag, low_level, SigId};
+use simnel_testbed::Stopper;
 
 /// Exit status that a shell reports for a command that SIGINT ended.
 pub const INTERRUPTED: u8 = 130;
@@ -13,6 +14,8 @@ pub const INTERRUPTED: u8 = 130;
 pub struct Interrupt {
     flag: Arc<AtomicBool>,
     handler: SigId,
+    /// Namespaces and guests are ended by who runs them, not in mid-sentence.
+    _stopper: Stopper,
 }
 
 impl Interrupt {
@@ -20,7 +23,7 @@ impl Interrupt {
     pub fn new() -> miette::Result<Interrupt> {
         let stop = Arc::new(AtomicBool::new(false));
         let handler = flag::register(SIGINT, Arc::clone(&stop)).into_diagnostic()?;
-        Ok(Interrupt { flag: stop, handler })
+        Ok(Interrupt { flag: stop, handler, _stopper: Stopper::begin() })
     }
 
     /// The flag, for those who do the work.
