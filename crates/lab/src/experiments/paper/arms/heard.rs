@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use simnel_core::qdisc::{Backlog, Detail, DropReason, Snapshot, Totals};
-use simnel_core::Span;
+use simnel_core::{Span, Time};
 use simnel_sim::apps::player::Playback;
 use simnel_sim::{
     Conservation, Direction, Distribution, Fates, FlowResult, Kind, LineResult, Moment, Outcome,
@@ -32,7 +32,7 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
             index: flow.index,
             direction,
             started: moment(flow.start),
-            finished: None,
+            finished: finished_at(&traffic.kind, heard),
             delivered,
             series: heard.bytes.clone(),
             windows: Vec::new(),
@@ -58,6 +58,14 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
         conservation: Conservation::default(),
     };
     Finished { qdisc: plan.qdisc.clone(), setup: setup.clone(), results }
+}
+
+/// When a transfer that has an end was whole.
+fn finished_at(kind: &Kind, heard: &Heard) -> Option<Time> {
+    let (Kind::Bulk { size: Some(_) }, [(began, Some(took))]) = (kind, &heard.times[..]) else {
+        return None;
+    };
+    Some(moment(*began) + Span::from_micros((*took).into()))
 }
 
 /// Drops of which nobody saw the reason.
@@ -271,6 +279,21 @@ mod tests {
         assert_eq!((*connections, *pages, load_time.greatest()), (2, 1, forty));
         let Outcome::Bursts { completed, completion } = &bursts.outcome else { panic!("bursts") };
         assert_eq!((*completed, completion.greatest()), (1, forty));
+    }
+
+    #[test]
+    fn a_transfer_is_over_when_all_has_come() {
+        let text = "duration = \"4s\"\n\
+                    [line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
+                    [[traffic]]\nkind = \"bulk\"\ndirection = \"up\"\nsize = 3000\n";
+        let (setup, plan) = planned(text);
+        let began = Duration::from_millis(1_020);
+        let over = |took| {
+            let heard = Heard { times: vec![(began, took)], ..Heard::default() };
+            finished(&setup, &plan, 1, &[heard]).results.flows[0].finished
+        };
+        let at = moment(Duration::from_millis(1_070));
+        assert_eq!((over(Some(50_000)), over(None)), (Some(at), None));
     }
 
     #[test]

@@ -464,7 +464,7 @@ fn carried(traffic: &Traffic) -> Config {
     let Config { congestion, ecn, tso_segments, mtu, pacing, nagle, delayed_ack, .. } = traffic.tcp;
     let all = Config { congestion, ecn, tso_segments, ..Config::default() };
     match traffic.kind {
-        Kind::Bulk { .. } => Config { mtu, pacing, ..all },
+        Kind::Bulk { size: None } => Config { mtu, pacing, ..all },
         Kind::Web(_) => Config { mtu, ..all },
         Kind::Messages { .. } => Config { nagle, delayed_ack, ..all },
         _ => all,
@@ -498,6 +498,9 @@ fn flow(
             paced: traffic.tcp.pacing == Pacing::On,
             mss: largest_segment(traffic),
         },
+        Kind::Bulk { size: Some(size) } => {
+            Work::Bursts { congestion, size: *size, gaps: vec![Duration::ZERO] }
+        }
         Kind::Web(params) if traffic.direction == Direction::Down => Work::Web {
             congestion,
             mss: largest_segment(traffic),
