@@ -321,9 +321,14 @@ impl Client {
     /// Sends a request and waits for its answer.
     ///
     /// # Errors
-    /// [`Error::Remote`] with the daemon's words if it could not be done.
+    /// [`Error::Remote`] with the daemon's words if it could not be done, [`Error::Unanswered`] if
+    /// nobody knows.
     pub fn ask(&mut self, request: &Request) -> Result<Reply, Error> {
+        let unanswered = || Error::Unanswered(self.interface.clone());
         let failed = |error: std::io::Error| match error.kind() {
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => {
+                unanswered()
+            }
             ErrorKind::WouldBlock => {
                 let error = std::io::Error::other(format!("it has not answered for {PATIENCE:?}"));
                 Error::system("talking to the daemon", error)
@@ -334,7 +339,9 @@ impl Client {
         line.push('\n');
         self.stream.get_mut().write_all(line.as_bytes()).map_err(failed)?;
         let mut answer = String::new();
-        self.stream.read_line(&mut answer).map_err(failed)?;
+        if self.stream.read_line(&mut answer).map_err(failed)? == 0 {
+            return Err(unanswered());
+        }
         let mut reply: Reply = serde_json::from_str(&answer).map_err(protocol)?;
         if let Some(recorded) = &mut reply.recorded {
             recorded.raw = vec![0; recorded.bytes.min(record::most())];
@@ -461,6 +468,20 @@ mod tests {
         let error = client.rules().unwrap_err();
         assert_eq!(error.to_string(), "talking to the daemon: it has not answered for 10s");
         drop(daemon);
+    }
+
+    #[test]
+    fn a_daemon_that_goes_away_is_named() {
+        for asked_before in [true, false] {
+            let (stream, daemon) = UnixStream::pair().unwrap();
+            let mut client = Client { interface: "wan".into(), stream: BufReader::new(stream) };
+            if asked_before {
+                client.stream.get_mut().write_all(b"{").unwrap();
+            }
+            drop(daemon);
+            let error = client.rules().unwrap_err();
+            assert!(matches!(&error, Error::Unanswered(wan) if wan == "wan"), "{error}");
+        }
     }
 
     /// Between the end of a daemon and the moment at which its supervisor has the interface.

@@ -294,6 +294,12 @@ pub enum Error {
          {0}` waits for it)"
     )]
     Restarting(String),
+    /// Its daemon has ended, or has ended the connection, in the middle of a request.
+    #[error(
+        "the daemon of `{0}` went away before it answered: if it was not told to end, another one \
+         is about to start; `simnel show {0}` says what runs"
+    )]
+    Unanswered(String),
     /// The daemon's answer: an error that it reports.
     #[error("{0}")]
     Remote(String),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use simnel_gateway::autorate::{Reflector, Report};
 use simnel_gateway::control::{Client, Request};
+use simnel_gateway::Error;
 use simnel_testbed::probe::{Echo, Probe};
 use simnel_testbed::traffic::{Bulk, BulkOptions, Connections, Direction};
 use simnel_testbed::{Home, Process};
@@ -24,8 +25,16 @@ fn line(live: &Live, download: u32) -> Process {
 
 fn report(live: &Live) -> Report {
     let directory = live.home.testbed.directory().unwrap();
-    let mut client = Client::await_another(directory, "wan", |_| true).unwrap();
-    client.ask(&Request::Show {}).unwrap().autorate.expect("autorate")
+    for _ in 0..5 {
+        let mut client = Client::await_another(directory, "wan", |_| true).unwrap();
+        match client.ask(&Request::Show {}) {
+            Ok(reply) => return reply.autorate.expect("autorate"),
+            // Where everything shares two cores, its supervisor may find one that stands still.
+            Err(error @ Error::Unanswered(_)) => println!("{error}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("no daemon of five has answered")
 }
 
 /// Mbit/s of the download's shaper.

@@ -2,9 +2,10 @@
 //!
 //! Needs root; without, each test says loudly that it did not run. A test that measures a fast
 //! line, or fractions of a millisecond, is the only one at its time; those that only look, or
-//! measure a slow line, run beside each other. A busy machine may spoil a measurement, so each that
-//! has a figure to reach is allowed some tries, prints what it saw in each, and fails only if all
-//! of them missed and the machine was quiet in two of them.
+//! measure a slow line, run beside each other, and first (`machine.rs`): with as many threads as
+//! tests (`RUST_TEST_THREADS=64`) all takes the least time. A busy machine may spoil a measurement,
+//! so each that has a figure to reach is allowed some tries, prints what it saw in each, and fails
+//! only if all of them missed and the machine was quiet in two of them.
 
 mod accuracy;
 mod attacks;
@@ -15,16 +16,17 @@ mod flood;
 mod lanes;
 mod latency;
 mod link;
+mod machine;
 mod measure;
 mod record;
 mod trial;
 mod words;
 
 use std::process::{Command, Output};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use machine::{alone, beside_others, Right};
 use simnel_gateway::witness::{self, Testimony, Try, Witness};
 use simnel_testbed::probe::Echo;
 use simnel_testbed::{Home, HomeOptions, Namespace, Process, TestbedError};
@@ -32,23 +34,10 @@ use simnel_testbed::{Home, HomeOptions, Namespace, Process, TestbedError};
 const SIMNEL: &str = env!("CARGO_BIN_EXE_simnel");
 const SECOND: Duration = Duration::from_secs(1);
 
-static MACHINE: RwLock<()> = RwLock::new(());
-
-/// The machine for a test that measures closely.
-fn alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A part of it, for a test that only looks or measures a slow line.
-fn beside_others() -> RwLockReadGuard<'static, ()> {
-    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A home for one test, and its right to the machine.
 struct Live {
     home: Home,
-    _alone: Option<RwLockWriteGuard<'static, ()>>,
-    _beside_others: Option<RwLockReadGuard<'static, ()>>,
+    _right: Right,
 }
 
 impl Live {
@@ -59,16 +48,14 @@ impl Live {
 
     /// The same with other options.
     fn with(test: &str, options: HomeOptions) -> Option<Live> {
-        let alone = Some(alone());
-        let home = home(test, options)?;
-        Some(Live { home, _alone: alone, _beside_others: None })
+        let right = alone();
+        Some(Live { home: home(test, options)?, _right: right })
     }
 
     /// For a test that only looks or measures a slow line.
     fn beside_others(test: &str) -> Option<Live> {
-        let beside_others = Some(beside_others());
-        let home = home(test, HomeOptions { masquerade: true })?;
-        Some(Live { home, _alone: None, _beside_others: beside_others })
+        let right = beside_others();
+        Some(Live { home: home(test, HomeOptions { masquerade: true })?, _right: right })
     }
 
     fn control_dir(&self) -> String {

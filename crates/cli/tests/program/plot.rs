@@ -1,8 +1,9 @@
 //! `simnel plot`: pages from data files, ours and in flent's own older form; errors for all else.
 
 use std::path::Path;
+use std::process::Command;
 
-use super::simnel;
+use super::{simnel, SIMNEL};
 
 /// As flent 1 wrote it: format 3, other keys, samples beside the flows.
 const OLDER: &str = r#"{
@@ -34,6 +35,20 @@ fn a_file_of_flent_becomes_a_page() {
     }
     assert!(!page.contains("tcp_cwnd") && !page.contains("qdisc_stats"));
     assert_eq!(std::fs::read_dir(directory.path()).expect("the directory").count(), 2);
+}
+
+#[test]
+fn what_comes_in_by_a_pipe_is_drawn() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("a.flent");
+    std::fs::write(&file, OLDER).expect("a file");
+    let mut command = Command::new(SIMNEL);
+    command.args(["plot", "-", "-o"]).arg(directory.path());
+    command.stdin(std::fs::File::open(file).expect("the file"));
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(directory.path().join("stdin.html")).expect("the page");
+    assert!(page.contains("before &amp; after"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! the measures of sweeps, as a page.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,6 +10,7 @@ use maud::html;
 use miette::miette;
 use simnel_lab::experiments::sweep;
 use simnel_lab::figures::Figure;
+use simnel_lab::files::is_stdin;
 use simnel_lab::flent::{plot, Data};
 use simnel_lab::report::page;
 
@@ -22,7 +23,8 @@ use super::{output_failed, place};
     simnel plot cake.flent.gz fifo.flent.gz    both in each plot\n  \
     simnel plot rrul.sweep.jsonl               the measures of a sweep")]
 pub struct Args {
-    /// Data files: .flent.gz, or the JSON inside; journals of `simnel sweep`: .jsonl.
+    /// Data files: .flent.gz, or the JSON inside (`-`: standard input); journals of `simnel sweep`:
+    /// .jsonl.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The page: a path that ends in .html, or a folder for FILE.html, by the first file [default:
@@ -64,6 +66,9 @@ fn name(file: &Path) -> String {
 
 /// A file's name without what says its kind.
 fn short(file: &Path) -> String {
+    if is_stdin(file) {
+        return "stdin".into();
+    }
     let ends = [".gz", ".flent", ".jsonl"];
     ends.iter().fold(&*name(file), |name, end| name.trim_end_matches(end)).to_owned()
 }
@@ -82,8 +87,13 @@ fn names(files: &[&PathBuf]) -> Vec<String> {
 
 /// The title and the plots of a file of flent's.
 fn read(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
-    let opened = File::open(file)
-        .map_err(|error| miette!(help = "a .flent.gz file", "{}: {error}", file.display()))?;
+    let opened: Box<dyn Read> =
+        match is_stdin(file) {
+            true => Box::new(std::io::stdin()),
+            false => Box::new(File::open(file).map_err(|error| {
+                miette!(help = "a .flent.gz file", "{}: {error}", file.display())
+            })?),
+        };
     let data = Data::read(opened).map_err(|error| {
         let help = "a data file of flent, format 2 to 4; a sweep's journal ends with .jsonl";
         miette!(help = help, "{}: {error}", file.display())

@@ -141,13 +141,16 @@ fn style(style: Style) -> Style {
 }
 
 fn happening(state: &State, columns: u16) -> Vec<Line<'_>> {
+    let is_past = state.trouble.is_some();
     let mut lines: Vec<Line<'_>> = Vec::new();
     for (index, words) in state.view.words.iter().enumerate() {
         let name = if index == 0 { state.interface.as_str() } else { "" };
         let width = state.interface.chars().count();
+        let words = if is_past { format!("last seen: {words}") } else { words.clone() };
+        let words = Span::from(cut(&words, columns.saturating_sub(width as u16 + 2)));
         lines.push(Line::from(vec![
             Span::from(format!("{name:width$}  ")).add_modifier(Modifier::BOLD),
-            Span::from(cut(words, columns.saturating_sub(width as u16 + 2))),
+            if is_past { words.add_modifier(Modifier::DIM) } else { words },
         ]));
     }
     lines

@@ -252,6 +252,15 @@ fn help_lies_over_the_rest_until_a_key() {
 }
 
 #[test]
+fn without_news_its_words_are_of_the_past() {
+    let mut state = state();
+    assert!(shown(&state, 80).starts_with("wan  the upload is full"), "{}", shown(&state, 80));
+    state.trouble = Some("the daemon is gone".to_owned());
+    let text = shown(&state, 80);
+    assert!(text.starts_with("wan  last seen: the upload is full"), "{text}");
+}
+
+#[test]
 fn of_the_kernels_lines_it_says_what_is_not_known() {
     let mut state = state();
     for line in &mut state.view.lines {
