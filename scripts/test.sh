@@ -102,7 +102,11 @@ lints() {
     cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 }
 
-# Beside live cases, for which it leaves the processor when they ask for it.
+# Both builds run beside live tests, for which they leave the processor when these ask for it.
+program_built() {
+    chrt --idle 0 cargo test --workspace --locked --no-run --test live --test program
+}
+
 tests_built() {
     chrt --idle 0 cargo test --quiet --workspace --locked --no-run
 }
@@ -124,11 +128,21 @@ of_namespaces() {
     cargo test --workspace --locked --no-fail-fast --test netns -- --show-output
 }
 
+# The program's, without cargo, which would wait for the build beside it.
+of_program() {
+    local program
+    program=$PWD/$(sed -n 's|.*Executable tests/live/main.rs (\(.*\))$|\1|p' "$logs/build-of-the-program.log")
+    (cd crates/cli && CARGO_PKG_NAME=simnel ../../scripts/tests-of live "$program" --show-output) && return
+    # As cargo says it.
+    echo 'error: 1 target failed:'
+    return 1
+}
+
 # Live cases run in real time beside all the rest. Where one or two failed, they are asked once more, each by
 # itself: who passes then has no failure, but is named in the end.
 once_more() {
     local logs_of_failed=() log failed programs again="$logs/tests-once-more.log"
-    for log in tests-in-namespaces tests; do
+    for log in "${live[@]}" tests; do
         [ -e "$logs/failed-$log" ] && logs_of_failed+=("$logs/$log.log")
     done
     [ ${#logs_of_failed[@]} -ge 1 ] || return 0
@@ -143,8 +157,10 @@ once_more() {
     step 'tests once more' tests_of "but $pure" "${failed[@]}"
     [ -e "$logs/failed-tests-once-more" ] && return
     [ "$(counted passed "$again")" -ge ${#failed[@]} ] || return 0
-    rm -f "$logs/failed-tests-in-namespaces" "$logs/failed-tests"
-    sed -i -E 's/^FAILED  (tests|tests in namespaces) \(/again   \1 (/' "$logs/summary"
+    for log in "${live[@]}" tests; do
+        rm -f "$logs/failed-$log"
+    done
+    sed -i -E 's/^FAILED  (tests|live tests.*) \(/again   \1 (/' "$logs/summary"
     printf '%s\n' "${failed[@]}" >"$logs/passed-once-more"
 }
 
@@ -180,9 +196,13 @@ after_begin() { # MOMENT-OF-THEIR-END LOG...
     done
 }
 
-# These mostly wait, and need little of what is built: all the rest is built meanwhile.
+# Live tests mostly wait, and need little of what is built: all the rest is built meanwhile.
+live=(live-tests-of-the-gateway live-tests-of-the-program)
 live_first() {
-    step 'tests in namespaces' of_namespaces
+    step 'live tests of the gateway' of_namespaces
+    touch "$logs/gateway-lived"
+    after program
+    step 'live tests of the program' of_program
     touch "$logs/lived"
 }
 
@@ -191,7 +211,7 @@ on_one_core() {
     # For a router, under an emulator: no C library, and at most 4 MB.
     step 'gateway alone' scripts/static.sh aarch64
     step 'compiled code' compiled_code
-    after built
+    after program
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
 }
 
@@ -202,7 +222,7 @@ on_all_cores() {
     # optimised build would take longer here than all its targets.
     local bounded=(env FUZZ_SEED=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=0)
     $all && step 'fuzz targets' "${bounded[@]}" scripts/fuzz.sh build
-    after built
+    after program
     $all && step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
     $all && step 'Linux beside' linux_beside
     # Patient: nothing there is judged by its speed.
@@ -238,11 +258,13 @@ tests() {
     beside idle on_all_cores
     beside idle with_live_tests
     beside idle of_the_workspace
-    after_begin lived tests-in-namespaces
+    after_begin gateway-lived "${live[0]}"
+    step 'build of the program' program_built
+    touch "$logs/program"
     step 'build' tests_built
     touch "$logs/built"
     after lived
-    step 'tests' tests_of "but $pure netns"
+    step 'tests' tests_of "but $pure netns live"
     once_more
     touch "$logs/tested"
     # Not beside them: who gets no processor has no daemon that answers.
@@ -270,7 +292,7 @@ all)
 esac
 
 results=()
-for log in tests-in-namespaces tests tests-of-pure-code examples-in-documentation; do
+for log in "${live[@]}" tests tests-of-pure-code examples-in-documentation; do
     results+=("$logs/$log.log")
 done
 # Where only the end of all this is kept, what failed must be in it.
