@@ -102,17 +102,14 @@ lints() {
     cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 }
 
-# Both builds run beside live tests, for which they leave the processor when these ask for it.
-program_built() {
-    chrt --idle 0 cargo test --workspace --locked --no-run --test live --test program
-}
-
+# Beside live cases, for which it leaves the processor when they ask for it.
 tests_built() {
     chrt --idle 0 cargo test --quiet --workspace --locked --no-run
 }
 
 # Crates that know no clock: whenever their tests get the processor is soon enough.
-pure='core tcp autorate sim scenario lab kernel'
+disciplines='core autorate kernel'
+simulation='tcp sim scenario lab'
 
 # The tests of these crates or, with "but", of all others. --show-output: what tests could not run must
 # be seen even when they pass.
@@ -128,21 +125,11 @@ of_namespaces() {
     cargo test --workspace --locked --no-fail-fast --test netns -- --show-output
 }
 
-# The program's, without cargo, which would wait for the build beside it.
-of_program() {
-    local program
-    program=$PWD/$(sed -n 's|.*Executable tests/live/main.rs (\(.*\))$|\1|p' "$logs/build-of-the-program.log")
-    (cd crates/cli && CARGO_PKG_NAME=simnel ../../scripts/tests-of live "$program" --show-output) && return
-    # As cargo says it.
-    echo 'error: 1 target failed:'
-    return 1
-}
-
 # Live cases run in real time beside all the rest. Where one or two failed, they are asked once more, each by
 # itself: who passes then has no failure, but is named in the end.
 once_more() {
     local logs_of_failed=() log failed programs again="$logs/tests-once-more.log"
-    for log in "${live[@]}" tests; do
+    for log in tests-in-namespaces tests; do
         [ -e "$logs/failed-$log" ] && logs_of_failed+=("$logs/$log.log")
     done
     [ ${#logs_of_failed[@]} -ge 1 ] || return 0
@@ -154,13 +141,11 @@ once_more() {
     )
     [ "$(cat "${logs_of_failed[@]}" | grep -c '^test result: FAILED')" = "$programs" ] || return 0
     [ ${#failed[@]} -ge 1 ] && [ ${#failed[@]} -le 2 ] || return 0
-    step 'tests once more' tests_of "but $pure" "${failed[@]}"
+    step 'tests once more' tests_of "but $disciplines $simulation" "${failed[@]}"
     [ -e "$logs/failed-tests-once-more" ] && return
     [ "$(counted passed "$again")" -ge ${#failed[@]} ] || return 0
-    for log in "${live[@]}" tests; do
-        rm -f "$logs/failed-$log"
-    done
-    sed -i -E 's/^FAILED  (tests|live tests.*) \(/again   \1 (/' "$logs/summary"
+    rm -f "$logs/failed-tests-in-namespaces" "$logs/failed-tests"
+    sed -i -E 's/^FAILED  (tests|tests in namespaces) \(/again   \1 (/' "$logs/summary"
     printf '%s\n' "${failed[@]}" >"$logs/passed-once-more"
 }
 
@@ -196,13 +181,9 @@ after_begin() { # MOMENT-OF-THEIR-END LOG...
     done
 }
 
-# Live tests mostly wait, and need little of what is built: all the rest is built meanwhile.
-live=(live-tests-of-the-gateway live-tests-of-the-program)
+# These mostly wait, and need little of what is built: all the rest is built meanwhile.
 live_first() {
-    step 'live tests of the gateway' of_namespaces
-    touch "$logs/gateway-lived"
-    after program
-    step 'live tests of the program' of_program
+    step 'tests in namespaces' of_namespaces
     touch "$logs/lived"
 }
 
@@ -211,7 +192,7 @@ on_one_core() {
     # For a router, under an emulator: no C library, and at most 4 MB.
     step 'gateway alone' scripts/static.sh aarch64
     step 'compiled code' compiled_code
-    after program
+    after built
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
 }
 
@@ -222,18 +203,27 @@ on_all_cores() {
     # optimised build would take longer here than all its targets.
     local bounded=(env FUZZ_SEED=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=0)
     $all && step 'fuzz targets' "${bounded[@]}" scripts/fuzz.sh build
-    after program
+    after built
     $all && step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
     $all && step 'Linux beside' linux_beside
     # Patient: nothing there is judged by its speed.
     step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
 }
 
-# Live tests mostly wait, and leave much of the processor.
-with_live_tests() {
+# Live tests mostly wait, and leave much of the processor. Many of these programs keep one core busy.
+of_disciplines() {
     after built
-    step 'tests of pure code' tests_of "$pure"
+    step 'tests of disciplines' tests_of "$disciplines"
+}
+
+of_the_simulation() {
+    after built
+    step 'tests of the simulation' tests_of "$simulation"
     step 'examples' examples
+}
+
+with_python() {
+    after built
     step 'python package' scripts/python.sh room
     # Workers of clusters are given up that do not answer in time.
     after tested
@@ -242,7 +232,7 @@ with_live_tests() {
 
 # What reads the workspace once more.
 of_the_workspace() {
-    after_begin tested tests tests-of-pure-code
+    after_begin tested tests tests-of-disciplines tests-of-the-simulation
     $all && step 'lints' lints
     $all && step 'documentation' documentation
     step 'examples in documentation' examples_in_documentation
@@ -256,15 +246,15 @@ tests() {
     beside other live_first
     $all && beside idle on_one_core
     beside idle on_all_cores
-    beside idle with_live_tests
+    beside idle of_disciplines
+    beside idle of_the_simulation
+    beside idle with_python
     beside idle of_the_workspace
-    after_begin gateway-lived "${live[0]}"
-    step 'build of the program' program_built
-    touch "$logs/program"
+    after_begin lived tests-in-namespaces
     step 'build' tests_built
     touch "$logs/built"
     after lived
-    step 'tests' tests_of "but $pure netns live"
+    step 'tests' tests_of "but $disciplines $simulation netns"
     once_more
     touch "$logs/tested"
     # Not beside them: who gets no processor has no daemon that answers.
@@ -292,7 +282,7 @@ all)
 esac
 
 results=()
-for log in "${live[@]}" tests tests-of-pure-code examples-in-documentation; do
+for log in tests-in-namespaces tests tests-of-{disciplines,the-simulation} examples-in-documentation; do
     results+=("$logs/$log.log")
 done
 # Where only the end of all this is kept, what failed must be in it.
