@@ -27,7 +27,7 @@ macro_rules! recordings {
 /// The recordings, by experiment.
 const RECORDINGS: &[(&str, &str)] = recordings!(
     "A2" "A3" "A4" "A5" "A6" "B1" "B2" "B3" "B4" "B5" "B6" "B7" "B8" "B9" "C1" "C2" "C4" "C6" "C7"
-    "D1" "D3" "D6" "E1" "E2" "E3" "E4" "E6" "E7"
+    "D1" "D3" "D5" "D6" "E1" "E2" "E3" "E4" "E6" "E7"
 );
 
 /// Figures of an experiment on Linux in virtual time.
