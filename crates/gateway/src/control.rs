@@ -472,10 +472,11 @@ mod tests {
 
     #[test]
     fn a_daemon_that_goes_away_is_named() {
-        for asked_before in [true, false] {
+        // With something unread a connection does not only end, it is reset.
+        for is_reset in [true, false] {
             let (stream, daemon) = UnixStream::pair().unwrap();
             let mut client = Client { interface: "wan".into(), stream: BufReader::new(stream) };
-            if asked_before {
+            if is_reset {
                 client.stream.get_mut().write_all(b"{").unwrap();
             }
             drop(daemon);
