@@ -218,9 +218,13 @@ pub fn survives_in(mut world: World, lanes: usize, hang: impl FnOnce(i32, Durati
     pings.end();
     let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
     std::thread::sleep(SECOND);
-    let rate = world.wire_rate("s", "wan0", SECOND);
-    // A busy machine may not fill the line.
-    assert!((2e6..4.05e6).contains(&rate), "not shaped again: {rate}");
+    // A busy machine may not fill the line in every second; none is above the rate.
+    let is_full = (0..5).any(|_| {
+        let rate = world.wire_rate("s", "wan0", SECOND);
+        assert!(rate < 4.05e6, "not shaped again: {rate}");
+        rate >= 3.6e6
+    });
+    assert!(is_full, "the line is not full");
     upload.end();
     world.stop();
 }
