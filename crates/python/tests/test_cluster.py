@@ -81,6 +81,20 @@ def test_dask_does_without_a_worker(line, client):
     with_a_worker_less(line, cluster.Dask(client), next(iter(workers.values())))
 
 
+def test_a_result_that_came_counts_though_its_worker_died_then(client, monkeypatch):
+    gather = client._gather
+
+    async def and_die(tasks, **other):
+        results = await gather(tasks, **other)
+        for task in tasks:
+            client._handle_lost_data(task.key)
+        return results
+
+    monkeypatch.setattr(client, "_gather", and_die)
+    future = cluster.Dask(client).submit(lambda number, stop: number, 7)
+    assert future.result(timeout=30) == 7
+
+
 @pytest.fixture(scope="module")
 def ray():
     ray = pytest.importorskip("ray")

@@ -6,6 +6,7 @@ package and the cluster's own, and no files.
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import Executor, Future
 from typing import Any, Callable, Dict
 from uuid import uuid4
@@ -35,13 +36,22 @@ class Dask(Executor):
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._executor = client.get_executor()
         self._name = uuid4().hex
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> "Future[Any]":  # type: ignore[override]
         """``work`` on a worker, with a ``Stop`` as its last argument."""
-        future: Future[Any] = self._executor.submit(_stoppable, self._name, work, *arguments)
-        return future
+        task = self._client.submit(_stoppable, self._name, work, *arguments, pure=False)
+        return asyncio.run_coroutine_threadsafe(self._outcome(task), self._client.loop.asyncio_loop)
+
+    async def _outcome(self, task: Any) -> Any:
+        """What came of a task. The executor of ``client.get_executor()`` asks for the task's state
+        once its result is there, and takes it for an error if the worker has died meanwhile.
+        """
+        try:
+            return await task
+        except asyncio.CancelledError:
+            await self._client.cancel([task])
+            raise
 
     def stop(self) -> None:
         """Ends the runs that have begun. Beside the tasks: their threads are busy."""
