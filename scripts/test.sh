@@ -19,8 +19,9 @@ all) part=all all=true ;;
 *) echo "test.sh: \`$1\` is not \`lint\`, \`all\`, nor nothing" >&2 && exit 2 ;;
 esac
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
-# In CI everything is built once: what makes a second build quicker makes the first one slower.
-[ -n "${CI:-}" ] && export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=0
+[ -n "${CI:-}" ] && export CARGO_TERM_COLOR=never
+# What makes a second build quicker makes the first one slower, which may be the only one.
+[ -d "${CARGO_TARGET_DIR:-target}/debug/incremental" ] || export CARGO_INCREMENTAL=0
 
 logs=$(mktemp -d)
 lanes=()
