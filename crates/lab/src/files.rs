@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufReader, BufWriter, Cursor, ErrorKind, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -28,6 +28,16 @@ const MIB: u64 = 1 << 20;
 /// True if `path` says standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+/// True if what is written to `one` takes the place of what is at `other`, by whatever names; never
+/// of devices and pipes.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let there = |path| fs::metadata(if is_stdin(path) { Path::new("/dev/stdin") } else { path });
+    match (there(one), there(other)) {
+        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => one == other,
+    }
 }
 
 /// The file at `path`, or standard input if that is `-`, unpacked if it is compressed with gzip;
@@ -209,6 +219,22 @@ mod tests {
         let (head, mut reader) = stream(Box::new(Cursor::new(bomb(1)))).expect("a stream");
         assert_eq!(head, [0; MAGIC]);
         assert_eq!(io::copy(&mut reader, &mut io::sink()).expect("all of it"), MIB);
+    }
+
+    #[test]
+    fn a_file_is_the_same_by_whatever_name() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        put(&at("file"), b"one").expect("a writable directory");
+        put(&at("other"), b"one").expect("a writable directory");
+        std::os::unix::fs::symlink(at("file"), at("link")).expect("a link");
+        fs::hard_link(at("file"), at("hard")).expect("a link");
+        for name in ["file", "./file", "link", "hard"] {
+            assert!(is_same(&at(name), &at("file")), "{name}");
+        }
+        assert!(!is_same(&at("other"), &at("file")) && !is_same(&at("new"), &at("file")));
+        assert!(is_same(&at("new"), &at("new")));
+        assert!(!is_same(Path::new("/dev/null"), Path::new("/dev/null")));
     }
 
     #[test]

@@ -67,6 +67,54 @@ fn a_report_overwrites_no_file_of_another_kind() {
     }
 }
 
+#[test]
+fn nothing_overwrites_what_it_is_made_of() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("k.toml"), SCENARIO).expect("a scenario");
+    std::fs::write(at("k.html"), SCENARIO).expect("a scenario");
+    let run = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        super::simnel_in(directory.path(), &words).output().expect("the program starts")
+    };
+    let made = run("sim k.toml --json --pcapng k.pcapng");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    for (link, to) in [("link.toml", "k.toml"), ("link.pcapng", "k.pcapng")] {
+        std::os::unix::fs::symlink(to, at(link)).expect("a link");
+    }
+    std::fs::copy(at("k.pcapng"), at("k.csv")).expect("a file");
+    let contents = || {
+        let entries = std::fs::read_dir(directory.path()).expect("the directory");
+        let file = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.expect("an entry").path();
+            (path.clone(), std::fs::read(path).expect("a file"))
+        };
+        entries.map(file).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let before = contents();
+    for words in [
+        "sim k.toml --json --pcapng k.toml",
+        "sim k.toml --json --pcapng ./link.toml",
+        "sim link.toml --json --pcapng k.toml",
+        "sim k.html",
+        "sim k.html --json --report k.html",
+        "replay k.pcapng --qdisc pfifo -o k.pcapng",
+        "replay k.pcapng --qdisc pfifo -o link.pcapng",
+        "replay k.pcapng --to-binary ./k.pcapng",
+        "replay a.csv --golden k.toml -o link.toml",
+        "plot k.html -o k.html",
+        "sweep k.toml --over rtt=20ms|40ms --repetitions 1 -o new.html",
+        "sweep k.toml --over rtt=20ms|40ms --repetitions 1 -o new.csv",
+        "sweep --merge k.csv --output new.jsonl --report k.html",
+    ] {
+        let output = run(words);
+        assert_eq!(output.status.code(), Some(2), "{words}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("would overwrite"), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "", "{words}");
+        assert_eq!(contents(), before, "{words}");
+    }
+}
+
 /// As from `simnel sim <(sed s/2mbit/3mbit/ FILE)`.
 #[test]
 fn a_scenario_from_a_pipe_has_no_page_beside_it() {

@@ -1,4 +1,4 @@
-//! Places of pages: `--report PATH` on every command that writes one.
+//! Places of what is written: `--report PATH` on every command that writes a page.
 //!
 //! A path that ends in .html, or that is a device, is the page; any other is a folder in which the
 //! page has the name that it has by default, so that pages of different things stand side by side.
@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use miette::miette;
-use simnel_lab::files::put;
+use simnel_lab::files::{is_same, put};
 
 use super::misuse_with_help;
 
@@ -29,6 +29,17 @@ pub fn page(
         Some(name) if !is_page => path.join(name),
         _ => path.to_path_buf(),
     }))
+}
+
+/// Refuses to write to `path` if that is one of the files that are `read`.
+pub fn apart<'a>(path: &Path, read: impl IntoIterator<Item = &'a Path>) -> miette::Result<()> {
+    match read.into_iter().find(|read| is_same(path, read)) {
+        None => Ok(()),
+        Some(read) => {
+            let what = format!("{} would overwrite {}", path.display(), read.display());
+            Err(misuse_with_help(what, "another name for what is written"))
+        }
+    }
 }
 
 /// Writes a page, or what stands beside one; its folder is made where it is missing.

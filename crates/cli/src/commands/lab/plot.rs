@@ -37,6 +37,9 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let usual = format!("{}.html", short(&args.files[0])).into();
     let page = place::page(args.report.as_deref(), usual, true)?;
+    if let Some(path) = &page {
+        place::apart(path, args.files.iter().map(PathBuf::as_path))?;
+    }
     let (sweeps, runs): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.files.iter().partition(|file| file.extension().is_some_and(|end| end == "jsonl"));
     let names = names(&runs);

@@ -79,6 +79,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let is_file = !is_stdin(&args.file) && args.file.is_file() && !args.file.starts_with("/dev");
     let usual = args.file.with_file_name(format!("{}.html", scenario::name(&args.file)));
     let page = place::page(args.report.as_deref(), usual, !args.json && is_file)?;
+    for path in page.iter().chain(&args.pcapng) {
+        place::apart(path, [args.file.as_path()])?;
+    }
     let interrupt = Interrupt::new()?;
     let progress = Progress::new(plan.runs() as u64 * STEPS);
     let watch = Watch { stop: interrupt.flag(), step: &|| progress.advance(1) };

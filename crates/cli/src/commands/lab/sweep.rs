@@ -91,12 +91,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         None => PathBuf::from(format!("{name}.sweep.jsonl")),
         Some(_) => PathBuf::from(format!("{name}.sweep.{i}-of-{n}.jsonl")),
     });
+    let page = page(args, &journal)?;
     let interrupt = Interrupt::new()?;
     let progress = Progress::new((i - 1..sweep.runs()).step_by(n).len() as u64);
     let done = sweep.run(&journal, (i - 1, n), interrupt.flag(), &|| progress.advance(1));
     progress.done();
     done.map_err(report)?;
-    print(args, &journal, out)?;
+    print(args, &journal, page, out)?;
     if interrupt.has_come() {
         crate::say!("stopped; the same command goes on from here");
         return Ok(ExitCode::from(INTERRUPTED));
@@ -108,16 +109,35 @@ fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let Some(target) = &args.output else {
         return Err(super::misuse("--merge needs --output FILE, where the merged journal goes"));
     };
+    let page = page(args, target)?;
     let missing = sweep::merge(&args.merge, target).map_err(report)?;
-    print(args, target, out)?;
+    print(args, target, page, out)?;
     if missing > 0 {
         crate::say!("{missing} runs are still missing");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints tables; writes the page and the runs beside the journal, of a part of a sweep on request.
-fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()> {
+/// The page's path; runs go beside it. Of a part of a sweep on request.
+fn page(args: &Args, journal: &Path) -> miette::Result<Option<PathBuf>> {
+    let usual = !args.json && args.shard.is_none();
+    let page = place::page(args.report.as_deref(), journal.with_extension("html"), usual)?;
+    if let Some(path) = &page {
+        for written in [path.clone(), path.with_extension("csv"), path.with_extension("parquet")] {
+            let read = args.file.iter().chain(&args.merge).map(PathBuf::as_path);
+            place::apart(&written, read.chain([journal]))?;
+        }
+    }
+    Ok(page)
+}
+
+/// Prints tables; writes the page and the runs.
+fn print(
+    args: &Args,
+    journal: &Path,
+    page: Option<PathBuf>,
+    out: &mut dyn Write,
+) -> miette::Result<()> {
     let results = sweep::results(journal).map_err(report)?;
     let names = names(&args.show, &results);
     if names.is_empty() && !args.show.is_empty() && !results.is_empty() {
@@ -127,8 +147,7 @@ fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()>
         return Err(misuse_with_help(format!("no measure's name contains `{parts}`"), help));
     }
     let (done, all) = sweep::progress(journal).map_err(report)?;
-    let usual = !args.json && args.shard.is_none() && !results.is_empty();
-    let page = place::page(args.report.as_deref(), journal.with_extension("html"), usual)?;
+    let page = page.filter(|_| args.report.is_some() || !results.is_empty());
     let mut written = Vec::new();
     if let Some(path) = page {
         let table = sweep::table(journal).map_err(report)?;

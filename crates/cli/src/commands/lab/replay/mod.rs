@@ -19,7 +19,7 @@ use simnel_lab::conformance::replay::{
 use simnel_lab::files::{is_stdin, replace};
 
 use super::progress::Progress;
-use super::{misuse, misuse_with_help, output_failed};
+use super::{misuse, misuse_with_help, output_failed, place};
 
 mod table;
 
@@ -80,6 +80,11 @@ fn rate(word: &str) -> Result<Rate, String> {
 
 /// Replays the trace.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    for path in args.output.iter().chain(&args.to_binary) {
+        let recorded = args.golden.iter().flat_map(|json| [Some(json.clone()), outcomes(json)]);
+        let read: Vec<PathBuf> = recorded.flatten().chain([args.file.clone()]).collect();
+        place::apart(path, read.iter().map(PathBuf::as_path))?;
+    }
     if let Some(path) = &args.to_binary {
         return to_binary(args, path, out);
     }
@@ -233,11 +238,15 @@ fn to_binary(args: &Args, path: &Path, out: &mut dyn Write) -> miette::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
+/// The file beside the recording `json` that has the kernel's own decisions.
+fn outcomes(json: &Path) -> Option<PathBuf> {
+    let mut beside = ["out.gz", "out"].map(|end| json.with_extension(end)).into_iter();
+    beside.find(|path| path.is_file())
+}
+
 /// `--golden`: as the recording was made.
 fn recorded(args: &Args, json: &Path, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let beside = [".out.gz", ".out"].map(|end| json.with_extension(&end[1..]));
-    let outcomes = beside.iter().find(|path| path.is_file());
-    let recording = Recording::read_files(json, &args.file, outcomes.map(PathBuf::as_path))
+    let recording = Recording::read_files(json, &args.file, outcomes(json).as_deref())
         .map_err(|error| miette!("{error}"))?;
     let device = golden::linux_device(&recording).map_err(|error| miette!("{error}"))?;
     let words = recording.words.join(" ");
