@@ -507,3 +507,19 @@ fn a_source_without_end_sends_at_once() {
     script.endpoint.write_unlimited();
     script.play("60 > data 0..10");
 }
+
+/// Times of 32 bits lie apart by more than half of what they hold.
+#[test]
+fn of_what_leaves_after_an_hour_only_what_is_lost_is_sent_again() {
+    Script::new(&reno()).play(
+        "50 write 4
+         50 > data 0..4
+         100 < ack 4
+         3000000 write 8
+         3000000 > data 4..12
+         3000050 < ack 4 sack 5..6
+         3000050 < ack 4 sack 5..8
+         3000050 > data 4..5
+         3000060 > nothing",
+    );
+}

@@ -6,11 +6,10 @@
 //! the queue goes below target (RFC 8289, section 5). If it stands again soon, dropping resumes
 //! near the rate that had worked (same section). A queue of one MTU or less is never bad.
 //!
-//! Two deviations from Linux 6.1. A queue that is found empty was below target: Linux before March
-//! 2026 kept the old time in that case, so that a flow's first packet after a pause could be
-//! dropped (facts C.4). And a queue that never dropped has no last spell to resume, where Linux
-//! compares with time zero, which half of its clock's 73 minutes takes for recent;
-//! [`Arithmetic::Linux`] does so, too.
+//! A queue that is found empty was below target: Linux before March 2026 kept the old time in that
+//! case, so that a flow's first packet after a pause could be dropped (facts C.4). And a queue that
+//! never dropped has no last spell to resume, where Linux compares with time zero, which half of
+//! its clock's 73 minutes takes for recent; [`Arithmetic::Linux`] does so, too.
 //!
 //! `ce_threshold` is a second, immediate law for senders that answer each mark (DCTCP, L4S): CE on
 //! every ECN-capable packet that has waited longer.

@@ -122,3 +122,19 @@ fn blue_wakes_and_rests_where_queues_save() {
     driver.take_all();
     assert_eq!(driver.tin(0).unresponsive_flows, 0);
 }
+
+/// A queue that was empty for long enough is anybody's.
+#[test]
+fn who_takes_a_queue_over_does_not_inherit_signals() {
+    let mut driver = Driver::new("flows besteffort memlimit 23040b savings 3kb");
+    let in_set = |n: u64| with(packet(1, 1514), |p| p.flow = n * 1024 + 8);
+    driver.put_all(in_set(1), 12);
+    assert_eq!(driver.tin(0).unresponsive_flows, 1);
+    driver.take_all();
+    // Rounds in which it saves up.
+    driver.put_all(packet(9, 1514), 8);
+    driver.take_all();
+    assert_eq!(driver.tin(0).unresponsive_flows, 1);
+    driver.put(in_set(2));
+    assert_eq!(driver.tin(0).unresponsive_flows, 0);
+}

@@ -160,7 +160,7 @@ impl Control for Cubic {
         }
         let mut left = acked;
         if window.in_slow_start() {
-            left = window.slow_start(self.hystart.allowance(acked));
+            left = window.slow_start(self.hystart.allowance(acked, window.paced));
             if left == 0 || window.in_slow_start() {
                 return;
             }
@@ -201,6 +201,8 @@ impl Control for Cubic {
         if phase == Phase::Loss {
             *self = Cubic::unacquainted(self.fast_convergence, self.reno_friendly, self.hystart);
             self.hystart.restart(window, now);
+        } else if phase > Phase::Disorder {
+            self.hystart.congested();
         }
     }
 }

@@ -27,6 +27,8 @@ const DELAY_MIN_US: u32 = 4_000;
 const DELAY_MAX_US: u32 = 16_000;
 /// Growth divisor in conservative slow start (RFC 9406, `CSS_GROWTH_DIVISOR`).
 const CSS_DIVISOR: u32 = 4;
+/// Segments that an ACK may add where the sender does not pace (RFC 9406, `L`).
+const MOST_PER_ACK: u32 = 8;
 /// Rounds of conservative slow start (RFC 9406, `CSS_ROUNDS`).
 const CSS_ROUNDS: u32 = 5;
 
@@ -72,10 +74,17 @@ impl HyStart {
         }
     }
 
-    /// Starts over, as after a timeout.
+    /// Starts over, as after a timeout. HyStart++ is for a connection's first slow start only
+    /// (RFC 9406, section 4.3).
     pub(crate) fn restart(&mut self, window: &Window, now: &Now) {
         *self = HyStart::new(self.kind);
+        self.congested();
         self.start_round(window, now);
+    }
+
+    /// Congestion was seen, which ends the first slow start.
+    pub(crate) fn congested(&mut self) {
+        self.found |= self.kind == SlowStartExit::HyStartPlusPlus;
     }
 
     fn start_round(&mut self, window: &Window, now: &Now) {
@@ -87,9 +96,13 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// Of `acked` segments, how many slow start may count now.
+    /// Of `acked` segments, how many slow start may count now (RFC 9406, section 4.2).
     #[inline]
-    pub(crate) fn allowance(&mut self, acked: u32) -> u32 {
+    pub(crate) fn allowance(&mut self, acked: u32, paced: bool) -> u32 {
+        if self.found || self.kind != SlowStartExit::HyStartPlusPlus {
+            return acked;
+        }
+        let acked = if paced { acked } else { acked.min(MOST_PER_ACK) };
         if self.css_rounds == 0 {
             return acked;
         }
@@ -106,8 +119,11 @@ impl HyStart {
             return;
         }
         // Rounds are counted from the first one, so that one never begins in the middle of a
-        // flight.
-        let new_round = window.una > self.round_end;
+        // flight. Linux's ends with what was sent after its end.
+        let new_round = match self.kind {
+            SlowStartExit::HyStartPlusPlus => window.una >= self.round_end,
+            _ => window.una > self.round_end,
+        };
         if new_round {
             self.start_round(window, now);
         }
@@ -229,7 +245,7 @@ mod tests {
                 start.round(samples, rtt_us + risen_us, 3_000);
                 assert_eq!(start.hystart.css_rounds > 0, begins, "{rtt_us} {risen_us} {samples}");
                 // A quarter of what is acknowledged, without a rest.
-                let counted = [10, 2, 3, 1].map(|acked| start.hystart.allowance(acked));
+                let counted = [10, 2, 3, 1].map(|acked| start.hystart.allowance(acked, true));
                 assert_eq!(counted, if begins { [2, 1, 0, 1] } else { [10, 2, 3, 1] });
             }
         }
@@ -251,7 +267,7 @@ mod tests {
         start.round(7, 49_999, 3_000);
         assert!(start.hystart.css_rounds > 0);
         start.round(8, 49_999, 3_000);
-        assert_eq!(start.hystart.allowance(10), 10);
+        assert_eq!(start.hystart.allowance(10, true), 10);
         // And may begin again.
         start.round(8, 60_000, 3_000);
         assert_eq!(start.hystart.css_rounds, CSS_ROUNDS);
@@ -306,6 +322,47 @@ mod tests {
         let mut small = Start::new(SlowStartExit::HyStart);
         small.window.cwnd = 15;
         assert!(!small.round(100, 40_000, 1_000));
+    }
+
+    /// RFC 9406, section 4.2: L is 8 where packets are not paced.
+    #[test]
+    fn an_ack_of_many_segments_counts_for_eight() {
+        let mut start = Start::new(SlowStartExit::HyStartPlusPlus);
+        let counted = |start: &mut Start, paced| start.hystart.allowance(40, paced);
+        assert_eq!((counted(&mut start, false), counted(&mut start, true)), (8, 40));
+        start.round(8, 40_000, 3_000);
+        start.round(8, 50_000, 3_000);
+        assert_eq!((counted(&mut start, false), counted(&mut start, true)), (2, 10));
+        start.hystart.congested();
+        assert_eq!(counted(&mut start, false), 40);
+        assert_eq!(counted(&mut Start::new(SlowStartExit::HyStart), false), 40);
+    }
+
+    /// RFC 9406, section 4.3: the first slow start, that which ends without a loss.
+    #[test]
+    fn later_slow_starts_are_plain() {
+        type End = fn(&mut Start);
+        let timeout: End = |start| start.hystart.restart(&start.window, &Now::default());
+        for end in [timeout, |start| start.hystart.congested()] {
+            let mut start = Start::new(SlowStartExit::HyStartPlusPlus);
+            end(&mut start);
+            start.round(8, 40_000, 3_000);
+            start.round(8, 80_000, 3_000);
+            assert_eq!(start.hystart.css_rounds, 0);
+        }
+    }
+
+    /// RFC 9406, section 4.2: when the end is acknowledged; Linux waits for one segment more.
+    #[test]
+    fn a_round_ends_with_its_end() {
+        for (kind, begun) in [(SlowStartExit::HyStartPlusPlus, 1), (SlowStartExit::HyStart, 2)] {
+            let mut start = Start::new(kind);
+            start.round(1, 40_000, 0);
+            start.window.una = start.hystart.round_end;
+            let now = Now { us: start.us, ..Now::default() };
+            start.hystart.update(&mut start.window, 40_000, 40_000, &now);
+            assert_eq!(start.hystart.samples, begun);
+        }
     }
 
     #[test]

@@ -33,7 +33,6 @@ pub(super) struct Rack {
     /// When the window was widened last, in microseconds: it may widen again when something that
     /// left later is delivered.
     widened_us: u64,
-    any: bool,
 }
 
 impl Default for Rack {
@@ -47,12 +46,18 @@ impl Default for Rack {
             persist: 0,
             duplicate_seen: false,
             widened_us: 0,
-            any: false,
         }
     }
 }
 
 impl Rack {
+    /// Nothing waits for an acknowledgement: what leaves from now on is newer than all that has
+    /// arrived, however long ago, and [`before`] is told times within half an hour.
+    #[inline]
+    pub(super) fn begin(&mut self, now: &Now) {
+        (self.sent_us, self.end) = (now.us, 0);
+    }
+
     /// `a`, ending at `a_end`, was sent after `b`.
     #[inline]
     fn sent_after(a: u32, a_end: u64, b: u32, b_end: u64) -> bool {
@@ -69,8 +74,7 @@ impl Rack {
         }
         self.advanced = true;
         self.rtt_us = rtt_us;
-        if !self.any || Rack::sent_after(record.sent_us, record.end(), self.sent_us, self.end) {
-            self.any = true;
+        if Rack::sent_after(record.sent_us, record.end(), self.sent_us, self.end) {
             self.sent_us = record.sent_us;
             self.end = record.end();
         }

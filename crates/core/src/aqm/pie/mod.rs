@@ -316,16 +316,15 @@ impl PieState {
             self.prob
         };
         if law.derandomise {
-            // Marks let it grow for ever; Linux's begins anew at 64 bits.
-            let sum = match law.arithmetic {
-                Arithmetic::Linux(_) => self.accu_prob.wrapping_add(prob),
-                Arithmetic::Exact => self.accu_prob.saturating_add(prob),
-            };
-            self.accu_prob = if prob == 0 { 0 } else { sum };
+            self.accu_prob = if prob == 0 { 0 } else { self.accu_prob.wrapping_add(prob) };
             if self.accu_prob < ACCU_LOW {
                 return false;
             }
             if self.accu_prob >= ACCU_HIGH {
+                // Linux's begins anew with drops only: from here on it would mark every packet.
+                if law.arithmetic == Arithmetic::Exact {
+                    self.accu_prob = 0;
+                }
                 return true;
             }
         }

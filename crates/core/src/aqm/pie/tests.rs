@@ -241,6 +241,27 @@ fn a_queue_at_rest_has_nothing_to_forget() {
     }
 }
 
+/// Chance may keep the dice from hitting until the sum alone decides; that is one signal, too.
+#[test]
+fn a_mark_that_the_sum_brought_is_one_mark() {
+    let marks_of = |arithmetic| {
+        let params = PieParams { ecn: true, ..PieParams::default() };
+        let law = Law::new(&params, 1514, 1514 * 1000, arithmetic);
+        let mut pie = PieState {
+            qdelay: law.target,
+            accu_prob: ACCU_HIGH - MAX_PROB / 20,
+            ..queue(MAX_PROB / 20)
+        };
+        let packet = Packet { flags: Flags::IPV4, tos: 2, ..Packet::new(0, 1514) };
+        let mut random = Random::new(3);
+        let verdicts = (0..17).map(|_| pie.admit(&law, &packet, 100_000, &mut random));
+        verdicts.filter(|verdict| *verdict == Verdict::Marked).count()
+    };
+    // At 5 % it takes 17 packets to 0.85.
+    assert_eq!(marks_of(Arithmetic::Exact), 1);
+    assert_eq!(marks_of(Arithmetic::LINUX), 17);
+}
+
 #[test]
 fn a_loss_for_want_of_room_counts_as_a_drop() {
     let law = law(&PieParams::default());

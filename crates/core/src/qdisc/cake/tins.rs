@@ -23,7 +23,7 @@ use super::parallel::Seat;
 use super::params::{FlowMode, Params};
 use super::tin::{share, Tin};
 use super::MAX_TINS;
-use crate::aqm::cobalt::Emptied;
+use crate::aqm::cobalt::{CobaltState, Emptied};
 use crate::arena::{Arena, List};
 use crate::memory::NoMemory;
 use crate::packet::Packet;
@@ -323,6 +323,12 @@ impl Tins {
             }
             Found::Fresh => {
                 counters.way_misses += 1;
+                if self.savings.is_some() {
+                    // An empty queue that saves keeps the signals that its last flow needed.
+                    let flow = self.flows.get_mut(flow_index)?;
+                    let cobalt = core::mem::replace(&mut flow.cobalt, CobaltState::NEW);
+                    counters.unresponsive -= u32::from(cobalt.is_unresponsive());
+                }
                 self.assign_hosts(tin_index, flow_index, packet);
             }
             Found::Collision => {

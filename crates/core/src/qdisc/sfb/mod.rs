@@ -9,7 +9,9 @@
 //! a chance that rises to one.
 //!
 //! So that no flow shares bad luck for ever, a second set of bins with another hash takes over each
-//! `rehash`; for the last `db` of that, flows in the penalty box warm it up (double buffering).
+//! `rehash`; for the last `db` of that, flows in the penalty box warm it up (double buffering). The
+//! first set gets another key and forgets what it learnt under the old one. Linux's keeps that:
+//! bins that a flood has filled drop packets of others for minutes after it.
 //!
 //! Under [`Arithmetic::Linux`] the owner computes the hash ([`PacketOwner::keyed_hash`]), so that
 //! recordings give Linux's own bins under every key.
@@ -96,7 +98,7 @@ impl Params {
 pub type Sfb = Single<Blue>;
 
 /// One bin.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Bin {
     /// Packets queued.
     len: u16,
@@ -228,6 +230,9 @@ impl Blue {
         if tick > due {
             let set = &mut self.sets[self.present & 1];
             set.key = self.random.key();
+            if self.arithmetic == Arithmetic::Exact {
+                set.bins.as_flattened_mut().iter_mut().for_each(|bin| bin.prob = 0);
+            }
             self.present ^= 1;
             self.warming = false;
             self.changed_over = tick;

@@ -140,6 +140,21 @@ fn the_bins_are_changed_over_and_warmed_up_before() {
 }
 
 #[test]
+fn with_its_key_a_set_forgets_what_it_learnt() {
+    for (arithmetic, left) in [(Arithmetic::Exact, 0), (Arithmetic::LINUX, 7)] {
+        let device = Device { arithmetic, ..Device::default() };
+        let mut blue = Blue::new(&Params::default(), &device).unwrap();
+        for set in &mut blue.sets {
+            set.bins.as_flattened_mut().fill(Bin { len: 2, prob: 7 });
+        }
+        blue.change_over(Time(601_000_000_000));
+        let of_all = |set: &Set, bin| set.bins.as_flattened().iter().all(|it| *it == bin);
+        assert!(of_all(&blue.sets[0], Bin { len: 2, prob: left }), "{arithmetic:?}");
+        assert!(of_all(&blue.sets[1], Bin { len: 2, prob: 7 }), "the set that takes over");
+    }
+}
+
+#[test]
 fn a_flow_has_a_bin_of_each_level_by_a_hash_of_each_sets_own() {
     let mut blue = Blue::new(&Params::default(), &Device::default()).unwrap();
     blue.sets[0].bins(0x7654_3210).for_each(|bin| bin.len = 1);

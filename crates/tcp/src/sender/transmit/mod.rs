@@ -349,6 +349,9 @@ impl Sender {
     fn note_departure(&mut self, now: &Now) {
         if self.board.in_flight() == 0 {
             self.window.app_limited = self.sampler.app_limited();
+            if self.board.is_empty() {
+                self.rack.begin(now);
+            }
             self.tell(Event::SendStart, now);
         }
         self.window.last_sent_ms = now.ms;
