@@ -200,6 +200,10 @@ impl Run {
     /// As [`Run::advance`], but not for more than `events` events, so that whoever drives the run
     /// gets back control in time. True if the time has come.
     pub fn advance_by(&mut self, until: Time, events: u64) -> bool {
+        if self.events == 0 && self.setup.window().0 == Time::ZERO {
+            // What happens at time zero is in it.
+            self.start_window(Time::ZERO);
+        }
         let until = until.min(Time::ZERO + self.setup.duration);
         let limit = self.events.saturating_add(events);
         while self.events < limit {

@@ -119,6 +119,16 @@ fn losses_are_as_asked() {
 }
 
 #[test]
+fn a_window_without_warmup_begins_before_the_first_packet() {
+    let mut setup = setup("pfifo limit 0", 1_000_000, vec![cbr(1_000, 500_000)]);
+    setup.warmup = Span::ZERO;
+    let results = run(&setup, 1);
+    let Outcome::Datagrams { sent, .. } = &results.flows[0].outcome else { panic!("none") };
+    let fates = &results.flows[0].fates[0];
+    assert_eq!((fates.dropped.iter().sum::<u64>(), *sent), (21, 21));
+}
+
+#[test]
 fn datagrams_from_many_ports_are_many_flows() {
     // Each offers more than the line has; fq_codel shares it among four flows, of short queues.
     let mut many = cbr(1242, 500);
