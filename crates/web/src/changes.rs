@@ -157,8 +157,14 @@ impl Changes {
             client.try_out(*direction, &settings, time).map_err(refused)?;
         } else {
             let limit = after.rate().map(|rate| rate.bits());
-            let effect =
-                self.view(interface).and_then(|view| effect(&view, *direction, (&settings, limit)));
+            let view = self.view(interface).map(|mut view| {
+                let line = view.lines.iter_mut().find(|line| line.direction == *direction);
+                if let Some(line) = line {
+                    line.update_config(present);
+                }
+                view
+            });
+            let effect = view.and_then(|view| effect(&view, *direction, (&settings, limit)));
             // What cannot be simulated can be tried all the same.
             match effect {
                 Ok(effect) => answer["effect"] = json!(effect),

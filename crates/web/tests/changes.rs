@@ -44,11 +44,15 @@ fn answer(asked: &Mutex<Vec<Request>>, request: Request) -> Reply {
     let mut asked = asked.lock().unwrap();
     match request {
         Request::Show {} => {
+            let set = asked.iter().rev().find_map(|request| match request {
+                Request::Change { words, .. } => Some(words.clone()),
+                _ => None,
+            });
             let entry = Entry {
                 dev: "wan".into(),
                 direction: Direction::Upload,
                 at_ns: None,
-                config: BEFORE.into(),
+                config: set.unwrap_or(BEFORE.into()),
                 stats: Snapshot {
                     totals: Totals::default(),
                     backlog: Backlog::default(),
@@ -130,6 +134,13 @@ fn a_change_is_looked_at_tried_kept_and_undone() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert_eq!(so_far(), [], "a preview changes nothing");
+    // Also with settings that are newer than the last look.
+    let words = "cake bandwidth 3Mbit besteffort";
+    let newer = Request::Change { direction: Direction::Upload, words: words.into() };
+    asked.lock().unwrap().push(newer);
+    let looked = post(address, "wan/preview", r#"{"direction":"upload","rate":"2mbit"}"#);
+    assert_eq!(looked.matches(words).count(), 2, "before, and in the scenario: {looked}");
+    asked.lock().unwrap().clear();
     assert!(is(&post(address, "wan/undo", "{}"), 409), "nothing is on trial");
 
     let tried = post(

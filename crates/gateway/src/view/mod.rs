@@ -161,6 +161,14 @@ pub struct LineView {
     pub follows: Option<Follows>,
 }
 
+impl LineView {
+    /// Takes up settings that are newer than the look.
+    pub fn update_config(&mut self, config: String) {
+        self.limit_bps = qdisc::parse(&config).ok().as_ref().and_then(limit);
+        self.config = config;
+    }
+}
+
 /// A rate that follows the line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Follows {
