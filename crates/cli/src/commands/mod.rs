@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
@@ -113,6 +113,16 @@ pub fn misuse_with_help(message: impl fmt::Display, help: impl fmt::Display) -> 
     Misuse { message: message.to_string(), help: Some(help.to_string()) }.into()
 }
 
+/// `path` as a word of a shell's command.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:=@%".contains(c);
+    match !path.is_empty() && path.chars().all(is_plain) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
+}
+
 /// True if the command line could not be understood.
 pub fn is_misuse(report: &miette::Report) -> bool {
     #[cfg(feature = "lab")]
@@ -185,4 +195,21 @@ pub fn is_broken_pipe(report: &miette::Report) -> bool {
     report
         .downcast_ref::<OutputFailed>()
         .is_some_and(|OutputFailed(error)| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_words_of_a_shell() {
+        for (path, word) in [
+            ("/var/rec/evening.upload.pcap", "/var/rec/evening.upload.pcap"),
+            ("an evening", "'an evening'"),
+            ("$HOME/it's", r"'$HOME/it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(Path::new(path)), word);
+        }
+    }
 }

@@ -19,7 +19,7 @@ use simnel_gateway::link::stop_on_signals;
 use simnel_gateway::record::{Bounds, Files, Recorded};
 use simnel_gateway::{Direction, Error};
 
-use super::{interface_name, misuse_with_help, output_failed, trial_time, Control};
+use super::{interface_name, misuse_with_help, output_failed, quoted, trial_time, Control};
 
 /// Time between two requests: the daemon keeps some 100,000 packets a second in between.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -252,7 +252,7 @@ impl Recording<'_> {
         for ((_, config), (direction, lost)) in settings.iter().zip(&self.lost) {
             let packets = self.files.written(*direction);
             let path = self.files.paths().find(|(way, _)| way == direction);
-            let path = path.map_or(Path::new(""), |(_, path)| path).display();
+            let path = quoted(path.map_or(Path::new(""), |(_, path)| path));
             let rate = qdisc::parse(config).ok().and_then(|config| config.rate());
             let mut option = String::new();
             if let Some(rate) = rate {
