@@ -1,126 +1,317 @@
-//! The configuration file: one interface's table in it, and the rest as it was.
+//! The configuration file: what setup found of one interface in it, and the rest as it was.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{fchown, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use simnel_gateway::config;
+use simnel_core::framing::Framing;
+use simnel_core::qdisc::cake::AckFilter;
+use simnel_core::qdisc::Config;
+use simnel_gateway::words::settings_of;
+use simnel_gateway::{config, Direction};
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
 
 use super::proposal::{rate, Proposal};
 
-const TABLE: &str = "[[interface]]";
+/// Mode of a new file: the daemon's user must read it.
+const MODE: u32 = 0o644;
 
-/// The interface's table.
-pub fn table(interface: &str, proposal: &Proposal) -> String {
-    format!(
-        "{TABLE}\nname = \"{interface}\"\ndownload = \"{}\"\nupload = \"{}\"\nqdisc = \"{}\"\n",
-        rate(proposal.download),
-        rate(proposal.upload),
-        proposal.words
-    )
+/// The discipline's words for `interface`: its own `qdisc` in `file`, or those of `proposed`. A
+/// cake that says nothing of its link or of acknowledgements gets the words for these.
+pub fn words(file: &str, interface: &str, proposed: &str) -> String {
+    let Ok(root) = DeTable::parse(file) else { return proposed.to_owned() };
+    let own = own_table(root.get_ref(), interface).and_then(|(_, table)| text(table, "qdisc"));
+    let Some(own) = own else { return proposed.to_owned() };
+    let Ok(Config::Cake(cake)) = settings_of(Direction::Upload, None, own) else {
+        return own.to_owned();
+    };
+    let is_said = |word: &str| own.split_whitespace().any(|said| said == word);
+    let is_lacking = |word: &&str| match *word {
+        "ack-filter" => cake.ack_filter == AckFilter::Off && !is_said("no-ack-filter"),
+        _ => cake.framing == Framing::default() && !is_said("raw"),
+    };
+    let more = proposed.split(' ').skip(1).filter(is_lacking);
+    [own].into_iter().chain(more).collect::<Vec<_>>().join(" ")
 }
 
-/// A table that stands in for the interface's before it was measured: no cap is above its rates.
-pub fn placeholder(interface: &str) -> String {
-    format!("{TABLE}\nname = \"{interface}\"\ndownload = \"1tbit\"\nupload = \"1tbit\"\n")
-}
-
-/// `old` with `table` in the place of the interface's earlier one, or after all others.
+/// `old` with what was found of `interface`: the values of `download`, `upload` and `qdisc` in its
+/// table, or a table of its own after all others. All else stays, byte by byte.
 ///
 /// # Errors
-/// The old file's fault, if the result is no configuration file.
-pub fn with_table(old: &str, interface: &str, table: &str) -> Result<String, String> {
-    // A table's lines are those up to the next one's heading.
-    let mut parts: Vec<String> = vec![String::new()];
-    for line in old.lines() {
-        if line.trim() == TABLE {
-            parts.push(String::new());
+/// The old file's fault, if the result is no configuration file; rates that follow the line.
+pub fn with_proposal(old: &str, interface: &str, proposal: &Proposal) -> Result<String, String> {
+    let Ok(root) = DeTable::parse(old) else {
+        return Err(config::parse(old).err().unwrap_or_default());
+    };
+    let keys = [
+        ("download", rate(proposal.download)),
+        ("upload", rate(proposal.upload)),
+        ("qdisc", proposal.words.clone()),
+    ];
+    let line = |key: &str, value: &str| format!("{key} = \"{value}\"");
+    let mut text = old.to_owned();
+    if let Some((place, table)) = own_table(root.get_ref(), interface) {
+        if table.get("autorate").and_then(|value| value.get_ref().as_bool()) == Some(true) {
+            return Err(format!(
+                "`autorate = true`: rates of `{interface}` follow the line already; take that out \
+                 for the fixed rates that setup finds"
+            ));
         }
-        if let Some(last) = parts.last_mut() {
-            last.push_str(line);
-            last.push('\n');
+        let name = table.get("name").map_or(0, |name| name.span().end);
+        let is_inline = old[place..].starts_with('{');
+        let after_name = match is_inline {
+            true => name,
+            false => old[name..].find(['\r', '\n']).map_or(old.len(), |length| name + length),
+        };
+        let mut edits = Vec::new();
+        for (key, new) in keys {
+            match table.get(key) {
+                Some(value) if value.get_ref().as_str() == Some(&new) => {}
+                Some(value) => edits.push((value.span(), format!("\"{new}\""))),
+                None => {
+                    let before = if is_inline { ", " } else { "\n" };
+                    edits.push((after_name..after_name, before.to_owned() + &line(key, &new)));
+                }
+            }
         }
+        // From the end, so that places before stay; of one place the last is put in first.
+        edits.sort_by_key(|(place, _)| place.start);
+        edits.into_iter().rev().for_each(|(place, new)| text.replace_range(place, &new));
+    } else {
+        if !text.is_empty() {
+            let ending = if text.ends_with('\n') { "\n" } else { "\n\n" };
+            text += ending;
+        }
+        text += &format!("[[interface]]\n{}\n", line("name", interface));
+        keys.iter().for_each(|(key, value)| text += &(line(key, value) + "\n"));
     }
-    let mut tables = parts.split_off(1);
-    tables.retain(|table| {
-        !matches!(config::parse(table), Ok(all) if all.iter().all(|s| s.interface == interface))
-    });
-    let mut text: String = parts.concat() + &tables.concat();
-    if !text.is_empty() && !text.ends_with("\n\n") {
-        text.push('\n');
-    }
-    text += table;
     config::parse(&text).map(|_| text)
 }
 
-/// Writes the file such that it is the old one or the new one at any time; gives the place at which
-/// an old one is kept.
-pub fn write(path: &Path, text: &str) -> io::Result<Option<PathBuf>> {
-    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+/// Place and table of `interface`, if there is one.
+fn own_table<'a, 'i>(root: &'a DeTable<'i>, interface: &str) -> Option<(usize, &'a DeTable<'i>)> {
+    let all = root.get("interface")?.get_ref().as_array()?;
+    let place_and_table =
+        |value: &'a Spanned<DeValue<'i>>| Some((value.span().start, value.get_ref().as_table()?));
+    let mut tables = all.iter().filter_map(place_and_table);
+    tables.find(|(_, table)| text(table, "name") == Some(interface))
+}
+
+/// The text that is the value of `key`.
+fn text<'a>(table: &'a DeTable<'_>, key: &str) -> Option<&'a str> {
+    table.get(key).map(Spanned::get_ref).and_then(DeValue::as_str)
+}
+
+/// `path` with `ending` after its name.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// The file itself where `path` is a symbolic link.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    match path.is_symlink() {
+        true => path.canonicalize(),
+        false => Ok(path.to_owned()),
+    }
+}
+
+/// A file that only its owner reads yet.
+fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// Looks whether [`write()`] can, and changes nothing.
+///
+/// # Errors
+/// Those of [`write()`].
+pub fn check_place(path: &Path) -> io::Result<()> {
+    let path = target(path)?;
+    let whole = std::path::absolute(&path)?;
+    let directory = whole.ancestors().skip(1).find(|directory| directory.is_dir());
+    let name = beside(Path::new(path.file_name().unwrap_or_default()), ".new");
+    let probe = directory.unwrap_or(Path::new("/")).join(name);
+    new_file(&probe)?;
+    fs::remove_file(&probe)
+}
+
+/// A file, and the place at which an earlier one is kept.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Written {
+    pub file: PathBuf,
+    pub earlier: Option<PathBuf>,
+}
+
+/// Writes the file such that it is the old one or the new one at any time. Owner and mode stay, and
+/// so does a symbolic link to it.
+pub fn write(path: &Path, text: &str) -> io::Result<Written> {
+    let file = target(path)?;
+    if let Some(directory) = file.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         fs::create_dir_all(directory)?;
     }
-    let beside = |ending: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(ending);
-        PathBuf::from(name)
+    let old = fs::metadata(&file).ok();
+    let store = |path: &Path, bytes: &[u8]| -> io::Result<()> {
+        let mut file = new_file(path)?;
+        file.write_all(bytes)?;
+        make_like(&file, old.as_ref())?;
+        file.sync_all()
     };
-    let mut kept = None;
-    if path.exists() {
-        let number = (1..).find(|number| !beside(&format!(".{number}")).exists()).unwrap_or(1);
-        let copy = beside(&format!(".{number}"));
-        fs::copy(path, &copy)?;
-        kept = Some(copy);
+    let mut earlier = None;
+    if old.is_some() {
+        let mut copies = (1..).map(|number: u32| beside(&file, &format!(".{number}")));
+        let copy = copies.find(|copy| !copy.exists()).unwrap_or_else(|| beside(&file, ".1"));
+        store(&copy, &fs::read(&file)?)?;
+        earlier = Some(copy);
     }
-    let new = beside(".new");
-    let mut file = File::create(&new)?;
-    // The daemon's user must read it.
-    file.set_permissions(Permissions::from_mode(0o644))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    Ok(kept)
+    let new = beside(&file, ".new");
+    store(&new, text.as_bytes())?;
+    fs::rename(&new, &file)?;
+    Ok(Written { file, earlier })
+}
+
+/// Gives `file` owner and mode of the `old` one.
+fn make_like(file: &File, old: Option<&Metadata>) -> io::Result<()> {
+    let Some(old) = old else { return file.set_permissions(Permissions::from_mode(MODE)) };
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+        fchown(file, Some(old.uid()), Some(old.gid()))?;
+    }
+    file.set_permissions(old.permissions())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
+    use simnel_core::Rate;
+
     use super::*;
 
-    const TWO: &str = "# ours\ncontrol_dir = \"/run/x\"\n\n[[interface]]\nname = \"a\"\n\
-                       upload = \"1mbit\"\n\n[[interface]]\n# second\nname = \"b\"\n\
-                       upload = \"2mbit\"\n";
+    fn found(words: &str) -> Proposal {
+        let (download, upload) = (Rate::from_bits(9_000_000), Rate::from_bits(1_000_000));
+        Proposal { download, upload, words: words.into(), reasons: Vec::new() }
+    }
 
-    fn new(interface: &str) -> String {
-        format!("[[interface]]\nname = \"{interface}\"\nupload = \"9mbit\"\n")
+    const NEW: &str = "download = \"9000kbit\"\nupload = \"1000kbit\"\nqdisc = \"cake\"\n";
+
+    const FILE: &str = r#"control_dir = "/run/x"
+
+[[ interface ]] # the modem
+realtime = 0
+name = "wan0"   # VDSL
+upload = '2mbit'
+qdisc = "cake diffserv4"
+
+[[interface]]
+name = "b"
+upload = "2mbit"
+
+# The phone.
+[[rule]]
+mac = "02:00:00:00:00:01"
+tier = "voice"
+
+[[share]]
+name = "guests"
+address = "192.168.2.0/24"
+upload = "1mbit"
+"#;
+
+    #[test]
+    fn only_what_was_found_is_replaced() {
+        let words = words(FILE, "wan0", "cake ethernet ack-filter");
+        assert_eq!(words, "cake diffserv4 ethernet ack-filter");
+        let text = with_proposal(FILE, "wan0", &found(&words)).unwrap();
+        let expected = FILE
+            .replace("VDSL\n", "VDSL\ndownload = \"9000kbit\"\n")
+            .replace("'2mbit'", "\"1000kbit\"")
+            .replace("cake diffserv4", &words);
+        assert_eq!(text, expected);
+        assert_eq!(with_proposal(&text, "wan0", &found(&words)), Ok(text));
     }
 
     #[test]
-    fn others_tables_stay_and_ones_own_is_replaced() {
-        let text = with_table(TWO, "a", &new("a")).unwrap();
-        assert!(text.starts_with("# ours\ncontrol_dir") && text.contains("# second"));
-        assert!(text.ends_with(&new("a")) && !text.contains("1mbit"), "{text}");
-        assert_eq!(config::parse(&text).unwrap().len(), 2);
-        let third = with_table(TWO, "c", &new("c")).unwrap();
-        assert_eq!(config::parse(&third).unwrap().len(), 3);
-        assert_eq!(with_table("", "a", &new("a")).unwrap(), new("a"));
-        assert!(with_table(TWO, "a", &placeholder("a")).is_ok());
-        let error = with_table("nonsense = 1\n", "a", &placeholder("a")).unwrap_err();
+    fn own_words_stay() {
+        for (own, expected) in [
+            ("fq_codel limit 500", "fq_codel limit 500"),
+            ("nat docsis", "nat docsis ack-filter"),
+            ("cake overhead 44 no-ack-filter", "cake overhead 44 no-ack-filter"),
+            ("cake raw ack-filter-aggressive", "cake raw ack-filter-aggressive"),
+            ("cake wash", "cake wash ethernet ack-filter"),
+        ] {
+            let file = format!("[[interface]]\nname = \"a\"\nqdisc = \"{own}\"\n");
+            assert_eq!(words(&file, "a", "cake ethernet ack-filter"), expected);
+        }
+        assert_eq!(words(FILE, "b", "cake ethernet"), "cake ethernet");
+    }
+
+    #[test]
+    fn another_interface_comes_after_all_others() {
+        let table = |name: &str| format!("[[interface]]\nname = \"{name}\"\n{NEW}");
+        let third = with_proposal(FILE, "c", &found("cake")).unwrap();
+        assert_eq!(third, format!("{FILE}\n{}", table("c")));
+        assert_eq!(with_proposal("", "a", &found("cake")), Ok(table("a")));
+        let inline = "interface = [{ name = \"a\", lock_memory = true }]";
+        let text = with_proposal(inline, "a", &found("cake")).unwrap();
+        let keys = NEW.trim().replace('\n', ", ");
+        assert_eq!(text, inline.replace("\"a\"", &format!("\"a\", {keys}")));
+    }
+
+    #[test]
+    fn what_no_rates_can_be_put_into_is_an_error() {
+        let error = with_proposal("nonsense = 1\n", "a", &found("cake")).unwrap_err();
         assert!(error.contains("`nonsense`"), "{error}");
+        let error = with_proposal("[[interface]\n", "a", &found("cake")).unwrap_err();
+        assert!(error.contains("line 1"), "{error}");
+        let follows = "[[interface]]\nname = \"a\"\nautorate = true\nupload = \"1mbit..2mbit\"\n";
+        let error = with_proposal(follows, "a", &found("cake")).unwrap_err();
+        assert!(error.contains("`autorate = true`"), "{error}");
+    }
+
+    fn read(path: &Path) -> String {
+        fs::read_to_string(path).unwrap()
     }
 
     #[test]
     fn an_earlier_file_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("etc/simnel.toml");
-        assert_eq!(write(&path, "one").unwrap(), None);
-        let first = write(&path, "two").unwrap().unwrap();
-        let second = write(&path, "three").unwrap().unwrap();
-        let read = |path: &Path| fs::read_to_string(path).unwrap();
+        check_place(&path).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert_eq!(write(&path, "one").unwrap().earlier, None);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, MODE);
+        let first = write(&path, "two").unwrap().earlier.unwrap();
+        let second = write(&path, "three").unwrap().earlier.unwrap();
         assert_eq!(
             (read(&first), read(&second), read(&path)),
             ("one".into(), "two".into(), "three".into())
         );
+        check_place(&path).unwrap();
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 3);
         assert!(write(Path::new("/proc/nowhere/simnel.toml"), "x").is_err());
+        assert!(check_place(Path::new("/proc/nowhere/simnel.toml")).is_err());
+    }
+
+    #[test]
+    fn a_file_stays_what_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("ours"), directory.path().join("simnel.toml"));
+        fs::write(&file, "one").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        symlink("ours", &link).unwrap();
+        check_place(&link).unwrap();
+        let written = write(&link, "two").unwrap();
+        assert_eq!(written.file, file.canonicalize().unwrap());
+        assert!(link.is_symlink());
+        let earlier = written.earlier.unwrap();
+        assert_eq!((read(&file), read(&earlier)), ("two".into(), "one".into()));
+        for path in [&file, &earlier] {
+            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600);
+        }
+        fs::remove_file(&file).unwrap();
+        assert!(write(&link, "three").is_err(), "the link leads nowhere");
     }
 }

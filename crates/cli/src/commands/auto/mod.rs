@@ -19,7 +19,7 @@ use simnel_measure::{wire, Grade, Options, Peer, Report, Way};
 
 use super::test::with_progress;
 use super::up::leads_out;
-use super::{interface_name, misuse, misuse_with_help, output_failed, serve, Control};
+use super::{interface_name, misuse, misuse_with_help, output_failed, quoted, serve, Control};
 
 mod file;
 mod proposal;
@@ -97,7 +97,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 
 /// How what `file` says begins, and how it ends. The service reads its own file only.
 fn beginning_and_end(file: &Path) -> (String, &'static str) {
-    let by_hand = format!("`simnel daemon --config {}`", file.display());
+    let by_hand = format!("`simnel daemon --config {}`", quoted(file));
     match file == Path::new(config::DEFAULT_FILE) {
         true => (
             format!("`systemctl enable --now simnel`, or {by_hand}"),
@@ -166,8 +166,12 @@ impl<'a> Setup<'a> {
         let peer = Peer::simnel_with(address, token);
         let options = Options::new(peer).lasting(load);
         let setup = Setup { plan, interface, options, control, asks };
-        // What no table can be put into is said before minutes of measuring.
-        setup.with_table(&file::placeholder(&setup.interface))?;
+        // What cannot be written is said before minutes of measuring.
+        setup.file(&Proposal::placeholder(setup.words_of("cake")?))?;
+        if !plan.dry_run {
+            file::check_place(&plan.config)
+                .map_err(|error| miette!("cannot write {}: {error}", plan.config.display()))?;
+        }
         Ok(setup)
     }
 
@@ -180,6 +184,14 @@ impl<'a> Setup<'a> {
         let Some(mut proposal) = Proposal::of(&before, link) else {
             return Err(miette!("one direction could not be measured"));
         };
+        let words = self.words_of(&proposal.words)?;
+        if words != proposal.words {
+            let path = self.plan.config.display();
+            proposal
+                .reasons
+                .push(format!("{words}: own words of `{}` in {path} stay", self.interface));
+            proposal.words = words;
+        }
         crate::say!("\n2. A proposal, with reasons:");
         proposal.reasons.iter().for_each(|reason| crate::say!("   {reason}"));
         crate::say!("   simnel {}", self.words(&proposal).join(" "));
@@ -230,33 +242,40 @@ impl<'a> Setup<'a> {
         Ok(command)
     }
 
-    /// The configuration file as it is to be.
-    fn file(&self, proposal: &Proposal) -> miette::Result<String> {
-        self.with_table(&file::table(&self.interface, proposal))
+    /// The configuration file as it is.
+    fn old_file(&self) -> miette::Result<String> {
+        let path = &self.plan.config;
+        match config::text(path) {
+            Ok(old) => Ok(old),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(miette!("cannot read {}: {error}", path.display())),
+        }
     }
 
-    fn with_table(&self, table: &str) -> miette::Result<String> {
-        let path = &self.plan.config;
-        let old = match config::text(path) {
-            Ok(old) => old,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(miette!("cannot read {}: {error}", path.display())),
-        };
-        file::with_table(&old, &self.interface, table)
-            .map_err(|error| miette!("{} has a mistake: {error}", path.display()))
+    /// The discipline's words where setup proposes these.
+    fn words_of(&self, proposed: &str) -> miette::Result<String> {
+        Ok(file::words(&self.old_file()?, &self.interface, proposed))
+    }
+
+    /// The configuration file as it is to be.
+    fn file(&self, proposal: &Proposal) -> miette::Result<String> {
+        let path = self.plan.config.display();
+        file::with_proposal(&self.old_file()?, &self.interface, proposal)
+            .map_err(|error| miette!("setup cannot write to {path}: {error}"))
     }
 
     /// Writes the configuration file; says how that is undone.
     fn write(&self, proposal: &Proposal) -> miette::Result<String> {
         let path = &self.plan.config;
-        let kept = file::write(path, &self.file(proposal)?).map_err(|error| {
+        let written = file::write(path, &self.file(proposal)?).map_err(|error| {
             let help = format!("the same by hand: simnel {}", self.words(proposal).join(" "));
             miette!(help = help, "cannot write {}: {error}", path.display())
         })?;
         crate::say!("\n5. {} is written.", path.display());
-        Ok(match kept {
-            Some(kept) => format!("`mv {} {}`", kept.display(), path.display()),
-            None => format!("`rm {}`", path.display()),
+        let file = quoted(&written.file);
+        Ok(match written.earlier {
+            Some(earlier) => format!("`mv {} {file}`", quoted(&earlier)),
+            None => format!("`rm {file}`"),
         })
     }
 

@@ -34,6 +34,12 @@ pub fn rate(rate: Rate) -> String {
 }
 
 impl Proposal {
+    /// One that stands in before anything is measured: no cap is above its rates.
+    pub fn placeholder(words: String) -> Proposal {
+        let most = Rate::from_bits(1_000_000_000_000);
+        Proposal { download: most, upload: most, words, reasons: Vec::new() }
+    }
+
     /// Settings that fit `before`, a measurement of the line as it is; None if it lacks one way.
     pub fn of(before: &Report, link: LinkType) -> Option<Proposal> {
         let (down, up) = (before.download_mbit()?, before.upload_mbit()?);
