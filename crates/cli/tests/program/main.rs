@@ -9,6 +9,7 @@ mod plot;
 mod serve;
 mod sim;
 mod sweep;
+mod top;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -132,7 +132,16 @@ impl Link {
 /// A flag that SIGINT and SIGTERM set, for [`Link::run`]. Call it before any thread is started: it
 /// blocks both for all threads to come.
 pub fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
-    let signals = sys::signal_descriptor(&[libc::SIGINT, libc::SIGTERM])?;
+    stop_on(&[libc::SIGINT, libc::SIGTERM])
+}
+
+/// The same for what draws on a terminal, and ends with it: SIGHUP as well.
+pub fn stop_on_hangup() -> io::Result<Arc<AtomicBool>> {
+    stop_on(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])
+}
+
+fn stop_on(signals: &[libc::c_int]) -> io::Result<Arc<AtomicBool>> {
+    let signals = sys::signal_descriptor(signals)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     thread::Builder::new().name("signals".into()).spawn(move || {

@@ -11,12 +11,14 @@ mod tests;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use miette::{miette, IntoDiagnostic};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::DefaultTerminal;
 use simnel_gateway::kernel;
+use simnel_gateway::link::stop_on_hangup;
 use simnel_gateway::view::{Naming, View, Viewer};
 
 use super::{interface_name, misuse_with_help, output_failed, Control};
@@ -24,6 +26,8 @@ use state::{Next, State};
 
 /// Columns and lines of `--once`.
 const PAPER: (u16, u16) = (100, 40);
+/// The longest that a signal waits to be seen.
+const HEED: Duration = Duration::from_millis(100);
 
 /// Show who uses the line: rates, added latency, tiers, hosts and flows.
 #[derive(clap::Args)]
@@ -87,12 +91,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             "for a script or a file: `simnel top --once` or `simnel top --json`",
         ));
     }
+    // Whoever ends it from outside gets the terminal back, too.
+    let stop = stop_on_hangup().into_diagnostic()?;
     // Errors before the screen is taken are read on it.
     let first = source.look()?;
     let mut state = State::new(source.interface.clone(), first);
     // Also puts the terminal back when we panic.
     let mut terminal = ratatui::try_init().into_diagnostic()?;
-    let result = watch(&mut terminal, &mut state, &mut source, args.delay);
+    let result = watch(&mut terminal, &mut state, &mut source, args.delay, &stop);
     ratatui::restore();
     result.map(|()| ExitCode::SUCCESS)
 }
@@ -143,17 +149,23 @@ impl Source {
     }
 }
 
-/// Draws, looks, and obeys keys until one says to end.
+/// Draws, looks, and obeys keys until one says to end, or `stop`.
 fn watch(
     terminal: &mut DefaultTerminal,
     state: &mut State,
     source: &mut Source,
     delay: Duration,
+    stop: &AtomicBool,
 ) -> miette::Result<()> {
     let mut due = Instant::now() + delay;
-    loop {
-        terminal.draw(|frame| screen::draw(state, frame)).into_diagnostic()?;
-        if event::poll(due.saturating_duration_since(Instant::now())).into_diagnostic()? {
+    let mut is_drawn = false;
+    while !stop.load(Ordering::Relaxed) {
+        if !std::mem::replace(&mut is_drawn, true) {
+            terminal.draw(|frame| screen::draw(state, frame)).into_diagnostic()?;
+        }
+        let left = due.saturating_duration_since(Instant::now());
+        if event::poll(left.min(HEED)).into_diagnostic()? {
+            is_drawn = false;
             let ended = match event::read().into_diagnostic()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
                     state.press(key) == Next::Quit
@@ -166,6 +178,7 @@ fn watch(
         }
         if Instant::now() >= due {
             due = Instant::now() + delay;
+            is_drawn = false;
             // A daemon that is started again is there within a second: the screen stays.
             match source.look() {
                 Ok(view) => state.renew(view),
@@ -173,4 +186,5 @@ fn watch(
             }
         }
     }
+    Ok(())
 }
