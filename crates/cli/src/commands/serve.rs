@@ -142,21 +142,26 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first line of a file, for a server: nobody is to guess it.
+/// The first line of a file, for a server: nobody is to guess it, and every client can send it, in
+/// a header as well as in an address (RFC 3986, section 2.3).
 fn secret(path: &std::path::Path) -> miette::Result<String> {
     const LEAST: usize = 8;
     let token = token(path)?;
-    match token.chars().count() {
-        LEAST.. => Ok(token),
-        count => {
-            let characters = if count == 1 { "character" } else { "characters" };
-            let path = path.display();
-            let help = format!("for example: od -An -tx1 -N16 /dev/urandom | tr -d ' ' > {path}");
-            let words =
-                format!("the token in {path} has {count} {characters}, of at least {LEAST}");
-            Err(misuse_with_help(words, help))
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    let what = match (token.chars().find(|c| !is_plain(*c)), token.chars().count()) {
+        (Some(other), _) => {
+            let other = other.escape_debug();
+            format!(
+                "has `{other}`, which not every client can send: letters, digits, -._~ are left"
+            )
         }
-    }
+        (None, LEAST..) => return Ok(token),
+        (None, 1) => format!("has 1 character, of at least {LEAST}"),
+        (None, count) => format!("has {count} characters, of at least {LEAST}"),
+    };
+    let path = path.display();
+    let help = format!("for example: od -An -tx1 -N16 /dev/urandom | tr -d ' ' > {path}");
+    Err(misuse_with_help(format!("the token in {path} {what}"), help))
 }
 
 /// The first line of a file.

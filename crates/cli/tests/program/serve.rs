@@ -59,7 +59,14 @@ fn servers_for_nobody_and_tokens_to_be_guessed_are_refused() {
     };
     refused(&["--test", "--sessions", "0"], "0 is not in 1..=128");
     let path = token.to_str().unwrap();
-    for (text, complaint) in [("x\n", "has 1 character, of at least 8"), ("\nx\n", "no token")] {
+    for (text, complaint) in [
+        ("x\n", "has 1 character, of at least 8"),
+        ("\nx\n", "no token"),
+        ("p\u{e4}sswort\n", "has `\u{e4}`, which"),
+        ("two words\n", "has ` `, which"),
+        ("100%&more\n", "has `%`, which"),
+        ("quite#short\n", "has `#`, which"),
+    ] {
         std::fs::write(&token, text).unwrap();
         refused(&["--test", "--token-file", path], complaint);
         refused(&["--listen", "0.0.0.0:0", "--token-file", path], complaint);
@@ -72,7 +79,7 @@ fn servers_at_all_addresses_are_told_as_a_host_to_be_named() {
     for (arguments, told) in [(&["--test"][..], "--server HOST:"), (&[], "http://HOST:")] {
         let room = tempfile::tempdir().unwrap();
         let token = room.path().join("token");
-        std::fs::write(&token, "long enough\n").unwrap();
+        std::fs::write(&token, "Long-enough_1.~\n").unwrap();
         let child = Command::new(SIMNEL)
             .args(["serve", "--listen", "0.0.0.0:0", "--control-dir"])
             .args([room.path(), "--token-file".as_ref(), &token])
