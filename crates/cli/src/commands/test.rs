@@ -52,7 +52,9 @@ pub struct Args {
     network_quality: Option<String>,
     /// Certificates by which its own is checked, as PEM [default: the system's].
     #[cfg(feature = "network-quality")]
-    #[arg(long, value_name = "FILE", requires = "network_quality")]
+    // What conflicts with a requirement lifts it.
+    #[arg(long, value_name = "FILE", requires = "network_quality",
+        conflicts_with_all = ["server", "iperf3", "irtt"])]
     ca: Option<PathBuf>,
     /// A file whose first line is the token that the server wants.
     #[arg(long, value_name = "FILE")]

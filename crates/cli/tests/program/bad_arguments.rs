@@ -197,6 +197,8 @@ fn a_missing_value_is_misuse_too() {
         ("replay x/q7 --qdisc pie --rate 5", "less than a byte per second: did you mean `5mbit`?"),
         ("conformance golden", "DIRECTORY"),
         ("completions", "SHELL"),
+        ("test --server 127.0.0.1 --ca x_q7", "--ca"),
+        ("test --iperf3 127.0.0.1 --ca x_q7", "--ca"),
     ] {
         let (status, errors) = refused(&words(line));
         assert!(status == 2 && errors.contains(named), "{line}: {status}, {errors}");
