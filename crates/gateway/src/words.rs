@@ -91,6 +91,14 @@ pub fn changed<'a>(
     }
     let managed = below(&config).unwrap_or(&config);
     let (name, rest) = name_and_rest(said.words);
+    // Words after its `default` would leave packets unshaped.
+    let is_bare = matches!(managed, Config::Htb(htb) if htb.classes.is_empty());
+    if is_bare && name.is_none() {
+        return Err(format!(
+            "{direction}: `htb` has no class here: say it anew, with all its words, such as \
+             `htb rate 8mbit fq_codel`"
+        ));
+    }
     let rest = name.map_or(rest, |name| own_words(name, said.words, rest));
     let count = |words: &str| words.split_whitespace().count();
     let before_rest = said.before + count(said.words) - count(rest);
@@ -102,7 +110,7 @@ pub fn changed<'a>(
             understood(direction, own, &format!("{rest} {child}"), before_rest)
         }
     };
-    let is_another = |name| name != managed.name() || has_classes(managed);
+    let is_another = |name| name != managed.name() || is_bare || has_classes(managed);
     let is_anew = kept.is_none() && name.is_some_and(is_another);
     let Some(rate) = rate else {
         if kept.is_some() {
@@ -251,6 +259,9 @@ fn understood(
 /// An error for a rate that no line has, or that is another one than it looks like. What cannot be
 /// read the grammar says, where it is needed.
 pub(crate) fn check_rate(direction: Direction, word: &str) -> Result<(), String> {
+    if word.is_empty() {
+        return Err(format!("{direction}: its rate is empty: say one such as 20mbit"));
+    }
     slip::of_line(word).map_or(Ok(()), |slip| Err(format!("{direction}: `{word}` is {slip}")))
 }
 
@@ -466,6 +477,7 @@ mod tests {
             (Some("1mbit"), "cake bandwidth 2mbit", "`upload 1mbit` and `bandwidth 2mbit`"),
             (Some("1mbit"), "tbf rate 2mbit burst 9kb", "`upload 1mbit` and `rate 2mbit`"),
             (Some("1mbit"), "red", "`red`"),
+            (Some(""), "", "upload: its rate is empty"),
             (Some("1mbit"), "tbf", "burst SIZE"),
             (Some("1mbit"), "htb rate 2mbit sfq", "two rates, `upload 1mbit` and `rate 2mbit`"),
             (Some("unlimited"), "htb sfq", "`unlimited`"),
@@ -552,8 +564,19 @@ mod tests {
         let several = "htb default 1 class 1:1 rate 1mbit class 1:2 rate 2mbit";
         let error = changed(Upload, several, Some("2mbit"), "").unwrap_err();
         assert!(error.contains("says a rate of its own"), "{error}");
+        let error = changed(Upload, "cake bandwidth 9mbit", Some(""), "").unwrap_err();
+        assert!(error.contains("its rate is empty"), "{error}");
         let error = changed(Upload, several, Some("unlimited"), "").unwrap_err();
         assert!(error.contains("`unlimited` cannot be used: expected a RATE"), "{error}");
+        let bare = settings("htb").to_string();
+        for (rate, words) in [(None, "htb rate 8mbit fq_codel"), (Some("8mbit"), "htb fq_codel")] {
+            let later = changed(Upload, &bare, rate, words);
+            assert_eq!(later, Ok(settings("htb rate 8mbit fq_codel")), "{words}");
+        }
+        for (rate, words) in [(Some("8mbit"), ""), (None, "rate 8mbit fq_codel")] {
+            let error = changed(Upload, &bare, rate, words).unwrap_err();
+            assert!(error.contains("`htb` has no class here"), "{error}");
+        }
         // Words are counted from the first that was said.
         for rate in [None, Some("2mbit")] {
             let said = Said { words: "cake nat diffserv5", before: 4, unguarded: false };

@@ -137,6 +137,9 @@ impl Changes {
         is_tried: bool,
     ) -> Answer {
         let Wanted { direction, rate, words, seconds } = wanted;
+        if rate.is_none() && words.trim().is_empty() {
+            return Err(wrong("neither `rate` nor `words` says what to change"));
+        }
         let present = in_force(client, *direction)?;
         let after = changed(*direction, &present, rate.as_deref(), words.as_str());
         let after = after.map_err(wrong)?;

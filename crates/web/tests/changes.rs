@@ -175,6 +175,8 @@ fn a_change_is_looked_at_tried_kept_and_undone() {
         ("wan/try", wanted, 400),
         ("wan/try", r#"{"direction":"upload","rate":"8mbit","seconds":1000000}"#, 400),
         ("wan/preview", r#"{"direction":"upload","words":"diffserv9"}"#, 400),
+        ("wan/preview", r#"{"direction":"upload","words":""}"#, 400),
+        ("wan/preview", r#"{"direction":"upload","rate":""}"#, 400),
         ("wan/preview", r#"{"direction":"download","rate":"8mbit"}"#, 404),
         ("wan/preview", r#"{"direction":"upload","evil":1}"#, 400),
         ("wan/preview", "", 400),

@@ -12,7 +12,7 @@ use simnel_gateway::kernel::{self, Shaped};
 use simnel_gateway::words::{changed, check_words, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{Direction, Error};
 
-use super::{duration, interface_name, misuse, misuse_with_help, trial_time, Control};
+use super::{duration, interface_name, misuse, misuse_with_help, none_empty, trial_time, Control};
 
 /// Change one direction of a running interface; queued packets stay queued.
 #[derive(clap::Args)]
@@ -41,6 +41,8 @@ pub struct Args {
 
 /// Asks the daemon or the kernel.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
+    // Before them stand the command, the interface and the direction.
+    none_empty(&args.words, 3)?;
     let all = args.words.iter().chain([&args.direction]);
     if let Some(word) = all.into_iter().find(|word| ["lanes", "lanes-by"].contains(&word.as_str()))
     {

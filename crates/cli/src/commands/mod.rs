@@ -113,6 +113,18 @@ pub fn misuse_with_help(message: impl fmt::Display, help: impl fmt::Display) -> 
     Misuse { message: message.to_string(), help: Some(help.to_string()) }.into()
 }
 
+/// An error if one of the `words`, which come after so many of the command line, is empty: an unset
+/// variable of a script.
+fn none_empty(words: &[String], before: usize) -> miette::Result<()> {
+    match words.iter().position(|word| word.trim().is_empty()) {
+        None => Ok(()),
+        Some(index) => Err(misuse_with_help(
+            format!("word {} is empty", before + index + 1),
+            "leave it out, or see whether a variable is set that was meant",
+        )),
+    }
+}
+
 /// `path` as a word of a shell's command.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();

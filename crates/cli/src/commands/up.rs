@@ -19,7 +19,9 @@ use simnel_gateway::{
     Settings,
 };
 
-use super::{auto, duration, interface_name, misuse, misuse_with_help, trial_time, Control};
+use super::{
+    auto, duration, interface_name, misuse, misuse_with_help, none_empty, trial_time, Control,
+};
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
@@ -113,6 +115,7 @@ impl Request {
 }
 
 fn understand(all: &[String]) -> miette::Result<Request> {
+    none_empty(all, 1)?;
     let mut words = all.iter().peekable();
     let interface = words.next().cloned().unwrap_or_default();
     check_name(&interface).map_err(misuse)?;

@@ -205,6 +205,24 @@ fn a_missing_value_is_misuse_too() {
     }
 }
 
+/// As an unset variable of a script leaves them.
+#[test]
+fn empty_words_are_named() {
+    for (line, place) in [
+        ("change simnel-none upload _", 4),
+        ("change simnel-none upload 1mbit _ --for 1m", 5),
+        ("up simnel-none upload _", 4),
+        ("up simnel-none upload 1mbit _", 5),
+        ("up simnel-none upload 1mbit cake _ nat", 6),
+    ] {
+        let args: Vec<OsString> =
+            line.split(' ').map(|word| word.replace('_', "").into()).collect();
+        let (status, errors) = refused(&args);
+        let named = format!("word {place} is empty");
+        assert!(status == 2 && errors.contains(&named), "{line}: {status}, {errors}");
+    }
+}
+
 #[test]
 fn noise_is_refused_without_panic() {
     let commands = commands();
