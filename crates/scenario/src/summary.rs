@@ -341,6 +341,9 @@ pub fn jain_of_sums(count: u64, sum: f64, squares: f64) -> Option<f64> {
     (count > 1 && squares > 0.0).then(|| sum * sum / (count as f64 * squares))
 }
 
+/// Mean opinion score of a call of which nothing arrives: the scale's end.
+pub const NOTHING_HEARD: f64 = 1.0;
+
 /// Mean opinion score of G.711 by the E-model (ITU-T G.107): `delay_ms` from mouth to ear, `loss`
 /// as a share. Default values of the model for everything else; random loss with concealment
 /// (G.113: Ie = 0, Bpl = 25.1).
@@ -560,10 +563,14 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
                 }
             });
             let propagation = hosts.map_or(0.0, millis);
-            let (median, most) = added_ms.map_or((0.0, 0.0), |times| (times.p50, times.p95));
-            let delay = millis(interval) + propagation + median + (most - median).max(0.0);
-            // A call that lost everything is a bad one, not none.
-            (added_ms.is_some() || loss > 0.0).then(|| mos(delay, loss))
+            let delay = |times: Times| {
+                millis(interval) + propagation + times.p50 + (times.p95 - times.p50).max(0.0)
+            };
+            match added_ms {
+                Some(times) => Some(mos(delay(times), loss)),
+                // A call that lost everything is as bad as one can be; the model is about speech.
+                None => (loss > 0.0).then_some(NOTHING_HEARD),
+            }
         }
         _ => None,
     };

@@ -14,7 +14,7 @@ use crate::experiments::paper::View;
 use crate::experiments::scenario::{each_once, Case};
 use crate::statistics::Estimate;
 use simnel_scenario::file::{File, Host, Line, Traffic};
-use simnel_scenario::summary::{mos, Summary, Times};
+use simnel_scenario::summary::{mos, Summary, Times, NOTHING_HEARD};
 use simnel_scenario::{no_files, Scenario, ScenarioError};
 
 /// The question.
@@ -146,12 +146,12 @@ fn call(view: &View<'_>) -> Sample {
         loss = loss.max(view.loss(way));
     }
     let delay = Times::of(&delay);
-    let mean = delay.map_or(0.0, |times| times.mean);
     // Half the round trip, and 60 ms of coding and play-out.
     let setup = &view.run.setup;
     let one_way = setup.hosts.iter().map(|host| host.egress.delay.0).max().unwrap_or(0);
+    let of = |times: Times| mos(one_way as f64 / 1e6 + times.mean + 60.0, loss);
     vec![
-        (CallQuality, Some(mos(one_way as f64 / 1e6 + mean + 60.0, loss))),
+        (CallQuality, Some(delay.map_or(NOTHING_HEARD, of))),
         (CallDelay, delay.map(|times| times.mean)),
         (CallLoss, Some(loss * 100.0)),
         (Upload, Some(view.goodput(&view.bulk(Direction::Up)))),
@@ -380,6 +380,14 @@ mod tests {
         assert!(last.starts_with("Verdict: `cake bandwidth {rate}` on this line"), "{said:?}");
         let said = go(&question(["fq_codel", "fq_codel limit 10240"]));
         assert_eq!(said, ["Verdict: no difference that anybody would notice."]);
+    }
+
+    #[test]
+    fn no_call_is_worse_than_one_of_which_nothing_arrives() {
+        let question = question(["pfifo limit 0", "fq_codel"]);
+        let compared = compare(&question, &AtomicBool::new(false), &|| {}).expect("results");
+        let quality = compared.rows.iter().find(|row| row.measure == CallQuality).expect("a row");
+        assert_eq!(quality.values[0].map(|one| one.mean), Some(1.0), "{quality:?}");
     }
 
     #[test]
