@@ -19,6 +19,7 @@ pub const WHOLE: u64 = 64 << 20;
 const UNPACKED: u64 = 64 << 30;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// Enough to tell all kinds of file apart.
 const MAGIC: usize = 8;
 /// Bytes read ahead of compressed files.
@@ -49,10 +50,14 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     whole(File::open(path)?, most)
 }
 
-/// As [`read`], of text.
+/// As [`read`], of text, without the byte order mark that other systems' editors begin with.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(ErrorKind::InvalidData, "this is no text (UTF-8)");
-    String::from_utf8(read(path, most)?).map_err(not_text)
+    let mut bytes = read(path, most)?;
+    if bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    String::from_utf8(bytes).map_err(not_text)
 }
 
 /// An exclusive flock(2) on `file`, without waiting: false if another process has it. Where there
@@ -219,6 +224,14 @@ mod tests {
         let (head, mut reader) = stream(Box::new(Cursor::new(bomb(1)))).expect("a stream");
         assert_eq!(head, [0; MAGIC]);
         assert_eq!(io::copy(&mut reader, &mut io::sink()).expect("all of it"), MIB);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_text() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("scenario.toml");
+        put(&path, "\u{feff}# Why?\n".as_bytes()).expect("a writable directory");
+        assert_eq!(read_text(&path, WHOLE).expect("text"), "# Why?\n");
     }
 
     #[test]

@@ -108,7 +108,22 @@ impl Scenario {
 
 /// The comment at the top of the file, as one line.
 fn opening_comment(text: &str) -> String {
+    // An editor's byte order mark.
+    let text = text.trim_start_matches('\u{feff}');
     let lines = text.lines().take_while(|line| line.starts_with('#'));
     let words: Vec<&str> = lines.map(|line| line.trim_start_matches('#').trim()).collect();
     words.join(" ").trim().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_hides_no_question() {
+        let rest = "\n# For whom?\nduration = \"1s\"\n# no question\n";
+        for begin in ["# Why?", "\u{feff}# Why?"] {
+            assert_eq!(opening_comment(&format!("{begin}{rest}")), "Why? For whom?");
+        }
+    }
 }
