@@ -91,6 +91,26 @@ fn shards_merge_to_the_whole() {
 }
 
 #[test]
+fn a_part_of_a_sweep_speaks_of_no_page() {
+    let directory = directory();
+    let more = |kind: &str| format!("[[traffic]]\nkind = \"{kind}\"\n");
+    let parts = [SCENARIO, &more("voip"), &more("cbr\"\nrate = \"90kbit"), &more("web")];
+    let scenario = parts.concat().replace("60s", "2s");
+    std::fs::write(directory.path().join("line.toml"), scenario).expect("a scenario");
+    let said = |more: &[&str]| {
+        let words = ["sweep", "line.toml", "--over", "rtt=10ms|20ms", "--repetitions", "1"];
+        let mut command = simnel_in(directory.path(), &[&words, more].concat());
+        let output = command.output().expect("the program starts");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let part = said(&["--shard", "1/2"]);
+    assert!(part.contains(" measures more; --show") && !part.contains("page"), "{part}");
+    let whole = said(&[]);
+    assert!(whole.contains(" measures more on the page; --show"), "{whole}");
+}
+
+#[test]
 fn refusals_name_the_thing_and_the_fix() {
     let directory = directory();
     let cases = [

@@ -177,7 +177,8 @@ fn print(
         write!(out, "{text}")?;
         if few.len() < names.len() {
             let more = names.len() - few.len();
-            writeln!(out, "and {more} measures more on the page; --show PART prints others")?;
+            let place = if written.is_empty() { "" } else { " on the page" };
+            writeln!(out, "and {more} measures more{place}; --show PART prints others")?;
         }
         for (what, path) in &written {
             writeln!(out, "{what}: {}", path.display())?;
