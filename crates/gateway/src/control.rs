@@ -22,6 +22,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use simnel_core::qdisc::Snapshot;
 
@@ -40,6 +41,7 @@ use crate::presence::Change;
 use crate::record::{self, Recorded};
 use crate::rules::RuleEntry;
 use crate::supervisor;
+use crate::sys::{self, Query};
 use crate::trial::Left;
 
 /// Requests.
@@ -267,7 +269,12 @@ impl Client {
             Err(_) if is_locked(directory, interface) => {
                 Err(Error::Restarting(interface.to_owned()))
             }
-            Err(_) => Err(Error::NotUp { interface: interface.to_owned(), path }),
+            Err(_) => {
+                let index = sys::interface(interface, Query::Index);
+                let is_there =
+                    !index.is_err_and(|e| e.raw_os_error() == Some(Errno::NODEV.raw_os_error()));
+                Err(Error::NotUp { interface: interface.to_owned(), path, is_there })
+            }
         }
     }
 
@@ -482,6 +489,15 @@ mod tests {
             drop(daemon);
             let error = client.rules().unwrap_err();
             assert!(matches!(&error, Error::Unanswered(wan) if wan == "wan"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_begun_by_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        for (interface, advice) in [("lo", "`simnel up`"), ("nope0", "waits for it")] {
+            let error = Client::connect(directory.path(), interface).map(drop).unwrap_err();
+            assert!(error.to_string().ends_with(advice), "{error}");
         }
     }
 

@@ -279,14 +279,20 @@ pub enum Error {
     },
     /// No daemon is listening.
     #[error(
-        "nothing manages `{interface}` (no answer at {}): start it with `simnel up`",
-        path.display()
+        "nothing manages `{interface}` (no answer at {}): {}",
+        path.display(),
+        match is_there {
+            true => "start it with `simnel up`",
+            false => "there is no such interface now; a daemon with it in its file waits for it",
+        }
     )]
     NotUp {
         /// The interface.
         interface: String,
         /// The control socket.
         path: PathBuf,
+        /// False if there is no such interface here.
+        is_there: bool,
     },
     /// Its daemon has ended, and the supervisor is about to start another one.
     #[error(
