@@ -284,6 +284,15 @@ impl Sweep {
                 "another file with --output, or the scenario and axes that it began with",
             ));
         }
+        for (n, Record { run, point, seed, .. }) in records.iter().enumerate() {
+            let expected = self.seed(*run);
+            if *seed != expected {
+                return Err(astray(journal, n + 2, &format!("run {run} has seed {expected}")));
+            }
+            if *point != self.point(*run).into_iter().collect() {
+                return Err(astray(journal, n + 2, &format!("run {run} has another setting")));
+            }
+        }
         Ok((file, Some(records.into_iter().map(|record| record.run).collect())))
     }
 
@@ -310,13 +319,29 @@ fn strange(journal: &Path, line: usize) -> SweepError {
     wrong(format!("{}: line {line} is no line of a sweep", journal.display()), "another file")
 }
 
+/// A line that its sweep cannot have written.
+fn astray(journal: &Path, line: usize, why: &str) -> SweepError {
+    let what = format!("{}: line {line} does not belong to its sweep: {why}", journal.display());
+    wrong(what, "lines as they were written; a run whose line is not there is done again")
+}
+
 fn parse(text: &str, journal: &Path) -> Result<(Head, Vec<Record>), SweepError> {
     let mut lines = text.lines().enumerate();
     let head = lines.next().and_then(|(_, line)| serde_json::from_str(line).ok());
-    let head = head.ok_or_else(|| strange(journal, 1))?;
-    let records: Result<Vec<Record>, SweepError> = lines
-        .map(|(n, line)| serde_json::from_str(line).map_err(|_| strange(journal, n + 1)))
-        .collect();
+    let head: Head = head.ok_or_else(|| strange(journal, 1))?;
+    let record = |(n, line): (usize, &str)| {
+        let record: Record = serde_json::from_str(line).map_err(|_| strange(journal, n + 1))?;
+        let Record { run, seed, .. } = record;
+        if run >= head.runs {
+            let why = format!("run {run} of {}, which are numbered from 0", head.runs);
+            return Err(astray(journal, n + 1, &why));
+        }
+        if !(1..=run as u64 + 1).contains(&seed) {
+            return Err(astray(journal, n + 1, &format!("run {run} has no seed {seed}")));
+        }
+        Ok(record)
+    };
+    let records: Result<Vec<Record>, SweepError> = lines.map(record).collect();
     Ok((head, records?))
 }
 

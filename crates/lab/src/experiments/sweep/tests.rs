@@ -196,6 +196,36 @@ fn a_journal_of_another_sweep_is_left_alone() {
 }
 
 #[test]
+fn a_line_that_does_not_belong_to_the_sweep_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("journal");
+    let sweep = sweep("rtt=10ms|20ms", 2);
+    go(&sweep, &path, (0, 1));
+    let whole = std::fs::read_to_string(&path).expect("a journal");
+    // A run, what stands in its place, what is said, and whether it takes the sweep to see it.
+    for (run, from, to, said, is_sweep) in [
+        (1, "\"run\":1", "\"run\":99", "run 99 of 4", false),
+        (1, "\"seed\":2", "\"seed\":3", "run 1 has no seed 3", false),
+        (3, "\"seed\":2", "\"seed\":4", "run 3 has seed 2", true),
+        (3, "20ms", "10ms", "run 3 has another setting", true),
+        (3, "\"run\":3", "\"run\":2", "run 2 has seed 1", true),
+    ] {
+        let is_it = |line: &&str| line.contains(&format!("\"run\":{run},"));
+        let line = whole.lines().find(is_it).expect("its line");
+        let place = whole.lines().position(|one| one == line).expect("a line") + 1;
+        let edited = whole.replace(line, &line.replacen(from, to, 1));
+        std::fs::write(&path, &edited).expect("written");
+        let expected = format!("journal: line {place} does not belong to its sweep: {said}");
+        let resumed = sweep.run(&path, (0, 1), &AtomicBool::new(false), &|| {});
+        let error = resumed.expect_err(to);
+        assert!(error.what.contains(&expected), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).expect("still there"), edited);
+        let told = results(&path).map_err(|error| error.what.contains(&expected));
+        assert_eq!(told.err(), (!is_sweep).then_some(true), "{to}");
+    }
+}
+
+#[test]
 fn a_file_that_is_no_journal_is_left_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("notes");
