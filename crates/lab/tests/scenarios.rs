@@ -43,7 +43,7 @@ fn what_cannot_be_simulated_is_refused_by_its_key() {
         ("", "kind = \"web\"\nspread = nan", "`nan`"),
         ("", "kind = \"web\"\nrate = inf", "frequency"),
         ("", "kind = \"ping\"\nsize = 4294967290", "size"),
-        ("interval = \"1us\"", "kind = \"bulk\"\ncount = 1000", "the intervals"),
+        ("interval = \"1us\"", "kind = \"bulk\"\ncount = 1000", "`interval` is too short"),
         ("", &"kind = \"bulk\"\n[[traffic]]\n".repeat(1_001), "too much traffic"),
     ] {
         let error = refused(top, traffic.trim_end_matches("[[traffic]]\n"));

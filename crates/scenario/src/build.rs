@@ -8,7 +8,8 @@ use simnel_core::qdisc::Device;
 use simnel_core::{qdisc, Rate, Span, Time};
 use simnel_sim::schedule::{Step, Trace};
 use simnel_sim::setup::{dash, web};
-use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Reordering, Shaper, MAX_FLOWS};
+use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Reordering, Shaper};
+use simnel_sim::setup::{MAX_DELAY, MAX_DURATION, MAX_FLOWS, MAX_SAMPLES};
 use simnel_sim::{Direction, Kind, Setup, SetupError, Traffic};
 use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 use toml::Spanned;
@@ -24,6 +25,8 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 const HTB_BURST: u32 = 1600;
 /// Round-trip time between home and Internet if nothing is said.
 const DEFAULT_RTT: Span = Span::from_millis(50);
+/// Longest round-trip time: half of it is a way.
+const MAX_RTT: Span = Span(2 * MAX_DELAY.0);
 /// A bucket that lets a bottleneck with an ordinary FIFO show bufferbloat: ns-3's and Linux's
 /// default length.
 const DEFAULT_QDISC: &str = "pfifo limit 1000";
@@ -47,7 +50,7 @@ pub(super) struct Built {
 /// Reads everything but the disciplines.
 pub(super) fn build(file: &file::File, files: Files) -> Result<Built> {
     let line = file.line.get_ref();
-    let duration = values::time(&file.duration)?;
+    let duration = values::time_up_to(&file.duration, "duration", MAX_DURATION)?;
     let warmup = values::time_or(&file.warmup, Span::ZERO)?;
     if warmup >= duration {
         let span = file.warmup.as_ref().map_or(file.duration.span(), Spanned::span);
@@ -57,7 +60,7 @@ pub(super) fn build(file: &file::File, files: Files) -> Result<Built> {
             "less than `duration`",
         ));
     }
-    let rtt = values::time_or(&line.rtt, DEFAULT_RTT)?;
+    let rtt = round_trip(&line.rtt, DEFAULT_RTT)?;
     let lines = lines(&file.line, duration, files)?;
     let mut hosts = Hosts::new(&file.hosts, rtt)?;
     let (mut traffic, mut places) = (Vec::new(), Vec::new());
@@ -85,7 +88,20 @@ pub(super) fn build(file: &file::File, files: Files) -> Result<Built> {
     let rates =
         [word(&line.up), word(&line.down)].map(|rate| rate.filter(|rate| rate != "unlimited"));
     let setup = Setup { duration, warmup, lines, hosts: hosts.hosts, traffic, recording };
+    if setup.samples() > MAX_SAMPLES {
+        let span = file.interval.as_ref().map_or(file.duration.span(), Spanned::span);
+        let expected = "at most 50 million values in a run, of the lines and all flows together";
+        return Err(ScenarioError::at(span, "`interval` is too short for `duration`", expected));
+    }
     Ok(Built { setup, qdisc, rates, places })
+}
+
+fn round_trip(word: &Option<Word>, default: Span) -> Result<Span> {
+    word.as_ref().map_or(Ok(default), |word| values::time_up_to(word, "rtt", MAX_RTT))
+}
+
+fn jitter(word: &Word) -> Result<Span> {
+    values::time_up_to(word, "jitter", MAX_DELAY)
 }
 
 impl Built {
@@ -215,7 +231,7 @@ fn lines(place: &Spanned<file::Line>, duration: Span, files: Files) -> Result<[L
             framing,
             steps,
             loss: losses[n].as_ref().map_or(Ok(Loss::None), values::loss)?,
-            jitter: jitters[n].as_ref().map_or(Ok(Span::ZERO), values::time)?,
+            jitter: jitters[n].as_ref().map_or(Ok(Span::ZERO), jitter)?,
             reordering: reorders[n]
                 .as_ref()
                 .map_or(Ok(Reordering::default()), values::reordering)?,
@@ -268,7 +284,7 @@ impl Hosts {
             return Err(ScenarioError::at(host.name.span(), what, "another name"));
         }
         let default = if home { Span::ZERO } else { rtt };
-        let delay = Span(values::time_or(&host.rtt, default)?.0 / 2);
+        let delay = Span(round_trip(&host.rtt, default)?.0 / 2);
         let rates = host.rate.as_ref().map_or([None, None], each);
         let rate = |n: usize| rates[n].as_ref().map_or(Ok(None), values::rate);
         let (up, down) = (Access { delay, rate: rate(0)? }, Access { delay, rate: rate(1)? });

@@ -5,7 +5,7 @@ use std::ops::Range;
 use simnel_core::qdisc;
 use simnel_core::tc::{slip, units};
 use simnel_core::{dscp, Rate, Span};
-use simnel_sim::setup::{Loss, Reordering};
+use simnel_sim::setup::{Loss, Reordering, MAX_DELAY};
 use toml::Spanned;
 
 use super::error::ScenarioError;
@@ -47,6 +47,17 @@ pub(super) fn time(word: &Word) -> Result<Span> {
         .ok()
         .filter(|_| has_unit)
         .ok_or_else(|| wrong(word, "a time with its unit, such as \"45ms\" or \"60s\""))
+}
+
+/// A key's time, which has an end.
+pub(super) fn time_up_to(word: &Word, key: &str, most: Span) -> Result<Span> {
+    match time(word)? {
+        time if time <= most => Ok(time),
+        _ => {
+            let expected = format!("at most {}s", most.0 / 1_000_000_000);
+            Err(ScenarioError::at(word.span(), format!("`{key}` is too long"), expected))
+        }
+    }
 }
 
 /// An optional time.
@@ -121,7 +132,7 @@ pub(super) fn reordering(word: &Word) -> Result<Reordering> {
     const EXPECTED: &str = "a share that comes late, and by how much: \"1% by 10ms\"";
     let (first, last) = word.get_ref().split_once(" by ").ok_or_else(|| wrong(word, EXPECTED))?;
     let share = share(first).ok_or_else(|| wrong(word, EXPECTED))?;
-    let late = time(&Word::new(word.span(), last.into()))?;
+    let late = time_up_to(&Word::new(word.span(), last.into()), "reorder", MAX_DELAY)?;
     Ok(Reordering { share, late })
 }
 

@@ -28,6 +28,17 @@ fn what_means_nothing_is_refused_at_its_place() {
         ("", "burst = 5000", "kind = \"bulk\"", "5000", "without a bucket"),
         ("", "reorder = \"1%\"", "kind = \"bulk\"", "\"1%\"", "`1%` cannot be used"),
         ("interval = \"0s\"", "", "kind = \"bulk\"", "\"0s\"", "no length"),
+        ("interval = \"1ns\"", "", "kind = \"bulk\"", "\"1ns\"", "`interval` is too short"),
+        ("", "rtt = \"121s\"", "kind = \"bulk\"", "\"121s\"", "`rtt` is too long"),
+        ("", "jitter = \"61s\"", "kind = \"bulk\"", "\"61s\"", "`jitter` is too long"),
+        ("", "reorder = \"1% by 61s\"", "kind = \"bulk\"", "\"1% by 61s\"", "`reorder` is too"),
+        (
+            "[[host]]\nname = \"far\"\nside = \"internet\"\nrtt = \"121s\"",
+            "",
+            "kind = \"bulk\"",
+            "\"121s\"",
+            "`rtt` is too long",
+        ),
         ("", "", "kind = \"bulk\"\nwindow = 1447", "1447", "nothing fits"),
         ("", "", "kind = \"iot\"\nrate = 5\ninterval = \"1s\"", "5", "a rate and an interval"),
         ("", "", "kind = \"dash\"\nladder = [\"unlimited\"]", "[\"unlimited\"]", "no unlimited"),
@@ -44,6 +55,10 @@ fn what_means_nothing_is_refused_at_its_place() {
         assert!(error.what.contains(what), "{error}");
         assert_eq!(error.span.map(|span| &text[span]), Some(place), "{text}");
     }
+    let long = Scenario::parse("duration = \"1e9s\"\n[line]\n", "long", &no_files);
+    let error = long.expect_err("longer than 100 days");
+    assert_eq!((&*error.what, error.span), ("`duration` is too long", Some(11..17)));
+    assert_eq!(error.expected, "at most 8640000s");
     let (_, stuck) =
         read("", "", "kind = \"dash\"\nchunk = \"4s\"\nbuffer = \"10s\"\nprefill = \"9s\"");
     assert!(stuck.expect_err("it never plays").what.contains("whole chunks"));

@@ -315,7 +315,7 @@ pub const MAX_PORTS: u32 = 1 << 15;
 /// Longest simulated time: times then stay far from the end of 64 bits.
 pub const MAX_DURATION: Span = Span::from_secs(100 * 24 * 3600);
 /// Numbers of all time series together: 400 MB.
-const MAX_SAMPLES: u64 = 50_000_000;
+pub const MAX_SAMPLES: u64 = 50_000_000;
 /// Bytes of one transfer, so that sums over the longest run stay far from the end of 64 bits.
 pub const MAX_TRANSFER: u64 = 1 << 50;
 /// Longest delay of one way.
@@ -336,10 +336,7 @@ impl Setup {
         if flows > MAX_FLOWS {
             return invalid("the number of flows".into(), "at most 1048576 in all");
         }
-        // Two lines and every flow have a series each.
-        let intervals = self.duration.0 / self.recording.interval.0.max(1);
-        let samples = intervals.saturating_mul(flows + 2);
-        if self.recording.interval == Span::ZERO || samples > MAX_SAMPLES {
+        if self.recording.interval == Span::ZERO || self.samples() > MAX_SAMPLES {
             let expected = "at most 50 million in a run, of all flows together";
             return invalid("the intervals".into(), expected);
         }
@@ -366,6 +363,13 @@ impl Setup {
             }
         }
         (0..self.traffic.len()).try_for_each(|n| self.check_traffic(n))
+    }
+
+    /// Numbers of all time series together: two lines and every flow have a series each.
+    pub fn samples(&self) -> u64 {
+        let flows = self.traffic.iter().map(|traffic| u64::from(traffic.count)).sum::<u64>();
+        let intervals = self.duration.0 / self.recording.interval.0.max(1);
+        intervals.saturating_mul(flows + 2)
     }
 
     fn check_traffic(&self, n: usize) -> Result<(), SetupError> {
