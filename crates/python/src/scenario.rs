@@ -32,6 +32,11 @@ impl Scenario {
         }
     }
 
+    fn table(&self) -> PyResult<toml::Table> {
+        let parsed = self.text.parse();
+        parsed.map_err(|error: toml::de::Error| Error::new_err(error.message().to_string()))
+    }
+
     /// Words that were handed over are not the text's.
     fn refused(&self, error: ScenarioError, qdisc: Option<&str>) -> PyErr {
         in_scenario(error, if qdisc.is_some() { "" } else { &self.text })
@@ -144,16 +149,19 @@ impl Scenario {
         &self.text
     }
 
-    fn with_values(&self, values: BTreeMap<String, String>) -> PyResult<Scenario> {
-        let mut table: toml::Table = self
-            .text
-            .parse()
-            .map_err(|error: toml::de::Error| Error::new_err(error.message().to_string()))?;
+    /// In their order: a later one may be part of an earlier one.
+    fn with_values(&self, values: Vec<(String, String)>) -> PyResult<Scenario> {
+        let mut table = self.table()?;
         for (key, value) in &values {
             axis::set(&mut table, key, value).map_err(of_key)?;
         }
         let directory = self.directory.clone();
         Scenario::understand(table.to_string(), &self.read.name, directory)
+    }
+
+    fn check_keys(&self, keys: Vec<String>) -> PyResult<()> {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        axis::each_once(&self.table()?, &keys).map_err(of_key)
     }
 
     #[pyo3(signature = (qdisc = None))]

@@ -144,6 +144,23 @@ def test_two_sweeps_do_not_write_to_one_data_set(line, tmp_path):
     assert growing(line, tmp_path, executor=Second(6)).count_rows() == 6
 
 
+def test_a_key_that_is_set_again_is_refused(line):
+    for over, said in [
+        ({"up": ["2mbit"], "rate": ["1mbit"]}, "`line.up` is set again by `rate`"),
+        ({"rtt": ["10ms"], "line.rtt": ["20ms"]}, "`rtt` is set again by `line.rtt`"),
+    ]:
+        with pytest.raises(simnel.Error, match=said):
+            simnel.sweep(line, over=over, duration="100000s", progress=False)
+    # In their order: one of the two directions stays.
+    over = {"rate": ["1mbit"], "up": ["2mbit"]}
+    table = simnel.sweep(line, over=over, repetitions=1, duration="2s", warmup="0s", progress=False)
+    scenario = simnel.Scenario.of(line, duration="2s", warmup="0s")
+    scenario = scenario.with_values({"line.down": "1mbit", "line.up": "2mbit"})
+    run = scenario.run(seed=1)
+    for n, way in enumerate(["up", "down"]):
+        assert table[f"lines.{way}.mbps"] == [run.summary["lines"][n]["mbps"]]
+
+
 def test_several_runs_are_one_task(line, tmp_path):
     counted = Broken(9)
     assert growing(line, None, executor=counted, batch=4).to_dict() == growing(line, None).to_dict()

@@ -79,7 +79,7 @@ class Scenario:
 
     def with_values(self, values: Mapping[str, Any]) -> "Scenario":
         """The same with other values: ``{"line.rtt": "20ms", "traffic.bulk.count": 8}``."""
-        words = {key: one if isinstance(one, str) else toml(one) for key, one in values.items()}
+        words = [(key, one if isinstance(one, str) else toml(one)) for key, one in values.items()]
         return Scenario._of(self._read.with_values(words))
 
     def run(

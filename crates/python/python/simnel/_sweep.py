@@ -92,6 +92,9 @@ def sweep(
             if value in values[:n]:
                 twice = f"{key}={_shown(value)}"
                 raise Error(f"`{twice}` is said twice; expected each value once, and repetitions")
+    # Disciplines are handed over beside the scenario, and so after it.
+    paths = [_path(key) for key in keys if key != "qdisc"]
+    scenario._read.check_keys(paths + ["qdisc"] * ("qdisc" in keys))
     settings = [dict(zip(keys, values)) for values in product(*axes)]
     # What is wrong is refused before anything runs.
     jobs = _jobs(scenario, settings, repetitions, qdisc)
@@ -121,15 +124,10 @@ def _jobs(
     scenario: Scenario, settings: List[Point], repetitions: int, qdisc: Any
 ) -> Iterator[Tuple[int, Job]]:
     """All runs, numbered. Every setting is understood before the first is handed out."""
-    own = {one.name for one in fields(Line)}
     made = []
     for point in settings:
         words = point.get("qdisc", qdisc)
-        values = {
-            f"line.{key}" if key in own and key != "rtt" else key: value
-            for key, value in point.items()
-            if key != "qdisc"
-        }
+        values = {_path(key): value for key, value in point.items() if key != "qdisc"}
         try:
             read = scenario.with_values(values)._read if values else scenario._read
             read.check(words)
@@ -140,6 +138,12 @@ def _jobs(
     return enumerate(
         (read, words, seed + 1) for read, words in made for seed in range(repetitions)
     )
+
+
+def _path(key: str) -> str:
+    """The place in a scenario of a key of a sweep."""
+    is_own = key != "rtt" and key in {one.name for one in fields(Line)}
+    return f"line.{key}" if is_own else key
 
 
 def _measure(jobs: List[Job], stop: Optional[Stop] = None) -> List[Values]:

@@ -123,6 +123,23 @@ pub(super) fn quantity(text: &str) -> Option<(f64, &'static str)> {
     Some((number.parse::<f64>().ok()? * factor, base))
 }
 
+/// Refuses a key of `keys`, of a scenario's file, that a later one sets again.
+pub fn each_once(table: &toml::Table, keys: &[&str]) -> Result<(), SweepError> {
+    const MARK: &str = "of the first";
+    for (n, key) in keys.iter().enumerate() {
+        for later in &keys[n + 1..] {
+            let mut table = table.clone();
+            set(&mut table, key, MARK)?;
+            set(&mut table, later, "")?;
+            if !table.to_string().contains(MARK) {
+                let what = format!("`{key}` is set again by `{later}`");
+                return Err(wrong(what, "one axis for each key, such as rtt=10ms|50ms"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Sets `key` of a scenario's file.
 pub fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), SweepError> {
     match key {
