@@ -161,6 +161,18 @@ def test_a_key_that_is_set_again_is_refused(line):
         assert table[f"lines.{way}.mbps"] == [run.summary["lines"][n]["mbps"]]
 
 
+def test_what_runs_nothing_is_no_executor(line):
+    with pytest.raises(simnel.Error, match="an object of `int` runs nothing"):
+        sweep(line, executor=3)
+
+
+def test_a_value_of_another_type_is_a_type_error(line):
+    with pytest.raises(TypeError):
+        simnel.Scenario.of(line).run(seed=1.5)
+    with pytest.raises(TypeError):
+        simnel.replay("some.pcap", "pfifo", rate=5)
+
+
 def test_several_runs_are_one_task(line, tmp_path):
     counted = Broken(9)
     assert growing(line, None, executor=counted, batch=4).to_dict() == growing(line, None).to_dict()

@@ -83,6 +83,9 @@ def sweep(
         raise Error(f"{repetitions} repetitions; expected one or more")
     if batch < 1:
         raise Error(f"{batch} runs in a task; expected one or more")
+    if not (executor is None or hasattr(executor, "submit")):
+        what = type(executor).__name__
+        raise Error(f"an object of `{what}` runs nothing; expected one that has submit, or None")
     scenario = Scenario.of(line, traffic, duration, warmup)
     keys, axes = list(over), [list(values) for values in over.values()]
     for key, values in zip(keys, axes):
