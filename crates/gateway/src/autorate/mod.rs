@@ -246,7 +246,9 @@ pub fn range(
         ));
     }
     let rate = |word: &str| {
-        words::check_rate(direction, word)?;
+        if !word.is_empty() {
+            words::check_rate(direction, word)?;
+        }
         let rate = units::rate(word).ok().filter(|rate| !rate.is_unlimited());
         rate.ok_or_else(|| {
             format!(
