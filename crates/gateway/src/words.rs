@@ -50,7 +50,7 @@ pub fn settings_of<'a>(
 ) -> Result<Config, String> {
     let said = said.into();
     if let Some(rate) = rate {
-        check_rate(direction, rate)?;
+        check_sole_rate(direction, rate)?;
     }
     let (before, words) = compose(direction, rate, said)?;
     let named = usize::from(names_discipline(said.words));
@@ -123,7 +123,7 @@ pub fn changed<'a>(
         let rate = rate.map(|rate| format!("{}bit", rate.bits()));
         return settings_of(direction, rate.as_deref(), said);
     };
-    check_rate(direction, rate)?;
+    check_sole_rate(direction, rate)?;
     if is_anew {
         return settings_of(direction, Some(rate), said);
     }
@@ -259,10 +259,15 @@ fn understood(
 /// An error for a rate that no line has, or that is another one than it looks like. What cannot be
 /// read the grammar says, where it is needed.
 pub(crate) fn check_rate(direction: Direction, word: &str) -> Result<(), String> {
-    if word.is_empty() {
-        return Err(format!("{direction}: its rate is empty: say one such as 20mbit"));
-    }
     slip::of_line(word).map_or(Ok(()), |slip| Err(format!("{direction}: `{word}` is {slip}")))
+}
+
+/// The same for the one rate of a direction, which may come from a script's unset variable.
+fn check_sole_rate(direction: Direction, word: &str) -> Result<(), String> {
+    match word {
+        "" => Err(format!("{direction}: its rate is empty: say one such as 20mbit")),
+        word => check_rate(direction, word),
+    }
 }
 
 /// The keyword of the rate to which the discipline `name` shapes, if it does.

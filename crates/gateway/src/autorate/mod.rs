@@ -246,9 +246,7 @@ pub fn range(
         ));
     }
     let rate = |word: &str| {
-        if !word.is_empty() {
-            words::check_rate(direction, word)?;
-        }
+        words::check_rate(direction, word)?;
         let rate = units::rate(word).ok().filter(|rate| !rate.is_unlimited());
         rate.ok_or_else(|| {
             format!(

@@ -64,7 +64,7 @@ impl Span<'_> {
             direction,
             in_kernel: true,
             config: entry.config.clone(),
-            limit_bps: qdisc::parse(&entry.config).ok().as_ref().and_then(limit),
+            limit_bps: limit(&entry.config),
             rate_bps: per_second(common.sent_bytes, past.sent_bytes, ns).saturating_mul(8),
             packets_per_s: per_second(common.sent_packets, past.sent_packets, ns),
             bytes: common.sent_bytes,

@@ -164,7 +164,7 @@ pub struct LineView {
 impl LineView {
     /// Takes up settings that are newer than the look.
     pub fn update_config(&mut self, config: String) {
-        self.limit_bps = qdisc::parse(&config).ok().as_ref().and_then(limit);
+        self.limit_bps = limit(&config);
         self.config = config;
     }
 }
@@ -390,7 +390,6 @@ impl Span<'_> {
         let then = self.before.zip(before).map(|(look, entry)| at(look, entry));
         let ns = then.map_or(0, |then| at(now, entry).saturating_sub(then));
         let (totals, past) = (&entry.stats.totals, &old.stats.totals);
-        let config = qdisc::parse(&entry.config).ok();
         let cpu = entry.datapath.cpu.0.saturating_sub(old.datapath.cpu.0);
         let marks = entry.datapath.marked;
         LineView {
@@ -398,7 +397,7 @@ impl Span<'_> {
             direction,
             in_kernel: false,
             config: entry.config.clone(),
-            limit_bps: config.as_ref().and_then(limit),
+            limit_bps: limit(&entry.config),
             rate_bps: per_second(totals.sent_bytes, past.sent_bytes, ns).saturating_mul(8),
             packets_per_s: per_second(totals.sent_packets, past.sent_packets, ns),
             bytes: totals.sent_bytes,
@@ -480,9 +479,9 @@ fn follows(now: &Look, direction: Direction) -> Option<Follows> {
     })
 }
 
-/// Rate of the first discipline from the root on that has one, bit/s.
-fn limit(config: &Config) -> Option<u64> {
-    config.rate().map(|rate| rate.bits())
+/// Rate of the first discipline in `words`, from the root on, that has one, bit/s.
+fn limit(words: &str) -> Option<u64> {
+    qdisc::parse(words).ok()?.rate().map(|rate| rate.bits())
 }
 
 /// Drops that were no redundant acknowledgements.

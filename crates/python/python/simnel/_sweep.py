@@ -23,6 +23,9 @@ from ._words import Line, Traffic
 WAITING = 8192
 """Tasks that an executor has at once, at most: several for each core of a hundred machines."""
 
+OF_LINE = {one.name for one in fields(Line)} - {"rtt"}
+"""Keys of a sweep that are keys of a scenario's line."""
+
 Job = Tuple[_simnel.Scenario, Any, int]
 Point = Dict[str, Any]
 Values = Optional[Dict[str, float]]
@@ -145,8 +148,7 @@ def _jobs(
 
 def _path(key: str) -> str:
     """The place in a scenario of a key of a sweep."""
-    is_own = key != "rtt" and key in {one.name for one in fields(Line)}
-    return f"line.{key}" if is_own else key
+    return f"line.{key}" if key in OF_LINE else key
 
 
 def _measure(jobs: List[Job], stop: Optional[Stop] = None) -> List[Values]:

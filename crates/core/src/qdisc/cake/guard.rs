@@ -29,7 +29,6 @@ use super::params::{FlowMode, HostGuard, Params};
 use super::tin::Tin;
 use super::tins::{empty, Tins};
 use super::MAX_TINS;
-use crate::aqm::cobalt::CobaltState;
 use crate::arena::Arena;
 use crate::memory::{filled, Memory, NoMemory};
 use crate::packet::Packet;
@@ -442,8 +441,7 @@ impl Tins {
         let group_index = guard.group_index_of(tin_index, flow_index, flow);
         let from = flow.account.standing;
         recount(tin, flow, from, Standing::Idle, *rule, hosts);
-        let cobalt = core::mem::replace(&mut flow.cobalt, CobaltState::NEW);
-        tin.counters.unresponsive -= u32::from(cobalt.is_unresponsive());
+        tin.forget_signals(flow);
         let mut packets = core::mem::take(&mut flow.packets);
         let bytes = core::mem::take(&mut flow.backlog);
         let mut heir = None;

@@ -9,7 +9,7 @@ use super::flows::Flow;
 use super::params::Params;
 use super::tin_map::DiffservMode;
 use super::TinStats;
-use crate::aqm::cobalt;
+use crate::aqm::cobalt::{self, CobaltState};
 use crate::qdisc::Device;
 use crate::rate::{ByteTime, Rate};
 use crate::sched::rotation::Rotation;
@@ -132,6 +132,12 @@ impl Tin {
             mtu_time,
             arithmetic: device.arithmetic,
         };
+    }
+
+    /// The queue of `flow` is another's from now on, who has not been told of any congestion.
+    pub(super) fn forget_signals(&mut self, flow: &mut Flow) {
+        let cobalt = core::mem::replace(&mut flow.cobalt, CobaltState::NEW);
+        self.counters.unresponsive -= u32::from(cobalt.is_unresponsive());
     }
 
     /// Forgets all of its flows; keeps settings and counters.

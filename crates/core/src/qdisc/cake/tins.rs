@@ -23,7 +23,7 @@ use super::parallel::Seat;
 use super::params::{FlowMode, Params};
 use super::tin::{share, Tin};
 use super::MAX_TINS;
-use crate::aqm::cobalt::{CobaltState, Emptied};
+use crate::aqm::cobalt::Emptied;
 use crate::arena::{Arena, List};
 use crate::memory::NoMemory;
 use crate::packet::Packet;
@@ -313,7 +313,8 @@ impl Tins {
     #[inline(never)]
     fn search(&mut self, tin_index: usize, hash: u32, packet: &Packet) -> Option<u32> {
         let (flow_index, found) = self.flows.search(tin_index, hash);
-        let counters = &mut self.tins[tin_index % MAX_TINS].counters;
+        let tin = &mut self.tins[tin_index % MAX_TINS];
+        let counters = &mut tin.counters;
         match found {
             Found::Own { indirect } => {
                 counters.way_indirect_hits += u32::from(indirect);
@@ -325,9 +326,7 @@ impl Tins {
                 counters.way_misses += 1;
                 if self.savings.is_some() {
                     // An empty queue that saves keeps the signals that its last flow needed.
-                    let flow = self.flows.get_mut(flow_index)?;
-                    let cobalt = core::mem::replace(&mut flow.cobalt, CobaltState::NEW);
-                    counters.unresponsive -= u32::from(cobalt.is_unresponsive());
+                    tin.forget_signals(self.flows.get_mut(flow_index)?);
                 }
                 self.assign_hosts(tin_index, flow_index, packet);
             }
