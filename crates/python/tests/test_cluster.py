@@ -3,8 +3,10 @@
 In this order: whoever was killed may be long in coming back.
 """
 
+import asyncio
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -28,21 +30,6 @@ class Deadly:
         return self.executor.submit(work, *arguments)
 
 
-class Interrupted:
-    """An executor in whose sweep Ctrl-C comes once all is handed out: Ray's own code may lose it."""
-
-    def __init__(self, executor, ctrl_c):
-        self.executor, self.ctrl_c = executor, ctrl_c
-
-    def submit(self, work, *arguments):
-        future = self.executor.submit(work, *arguments)
-        self.ctrl_c()
-        return future
-
-    def stop(self):
-        self.executor.stop()
-
-
 def with_a_worker_less(line, executor, worker):
     def sweep(**other):
         return simnel.sweep(line, over=OVER, duration="8s", progress=False, **other)
@@ -54,8 +41,9 @@ def with_a_worker_less(line, executor, worker):
     assert table.to_dict() == sweep().to_dict(), "the same as on this machine's threads"
 
 
-def stopped(line, executor):
+def stopped(line, executor, ctrl_c):
     with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
         simnel.sweep(line, over=OVER, duration="100000s", progress=False, executor=executor)
 
 
@@ -69,8 +57,7 @@ def client():
 
 
 def test_ctrl_c_ends_what_dask_has_begun(line, client, ctrl_c):
-    ctrl_c()
-    stopped(line, client)
+    stopped(line, client, ctrl_c)
     # Both are free again: with what had begun they would be busy for hours.
     assert [client.submit(pow, 2, n).result(timeout=30) for n in range(4)] == [1, 2, 4, 8]
 
@@ -95,6 +82,23 @@ def test_a_result_that_came_counts_though_its_worker_died_then(client, monkeypat
     assert future.result(timeout=30) == 7
 
 
+def test_who_is_called_back_takes_no_other_along(client, monkeypatch):
+    fetch = client._gather_remote
+    fetching = threading.Event()
+
+    async def slowly(*arguments):
+        fetching.set()
+        await asyncio.sleep(0.5)
+        return await fetch(*arguments)
+
+    monkeypatch.setattr(client, "_gather_remote", slowly)
+    called_back = cluster.Dask(client).submit(lambda stop: 7)
+    assert fetching.wait(30)
+    called_back.cancel()
+    monkeypatch.undo()
+    assert client.submit(pow, 2, 3).result(timeout=30) == 8
+
+
 @pytest.fixture(scope="module")
 def ray():
     ray = pytest.importorskip("ray")
@@ -105,7 +109,7 @@ def ray():
 
 def test_ctrl_c_ends_what_ray_has_begun(line, ray, ctrl_c):
     executor = cluster.Ray()
-    stopped(line, Interrupted(executor, ctrl_c))
+    stopped(line, executor, ctrl_c)
     assert executor.submit(pow, 2, 3).result(timeout=30) == 8
 
 

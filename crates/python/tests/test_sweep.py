@@ -1,7 +1,8 @@
 """Many runs: a sweep is its single runs, whoever does them."""
 
 import multiprocessing
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+import signal
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
@@ -68,6 +69,47 @@ def test_ctrl_c_ends_a_sweep(line, ctrl_c):
     with pytest.raises(KeyboardInterrupt):
         ctrl_c()
         simnel.sweep(line, over={"rtt": ["10ms", "20ms"]}, duration="100000s", progress=False)
+
+
+class Interrupted:
+    """An executor in the midst of whose code Ctrl-C comes."""
+
+    def __init__(self, times):
+        self.times, self.whole, self.futures = times, 0, []
+
+    def submit(self, work, *arguments):
+        for _ in range(self.times):
+            signal.raise_signal(signal.SIGINT)
+        self.whole += 1
+        self.futures.append(Future())
+        return self.futures[-1]
+
+
+def test_the_first_ctrl_c_comes_behind_what_an_executor_does(line, ctrl_c):
+    executor = Interrupted(1)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(line, executor=executor)
+    assert executor.whole == 1 and executor.futures[0].cancelled()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    # The second comes at once: the executor may never end what it does.
+    executor = Interrupted(2)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(line, executor=executor)
+    assert executor.whole == 0
+
+
+def test_ctrl_c_does_what_the_program_wants(line, ctrl_c):
+    asked = []
+    signal.signal(signal.SIGINT, lambda *_: asked.append(1))
+    # The runs that come do not end the program.
+    with ThreadPoolExecutor(1) as threads:
+        executor = Interrupted(0)
+        executor.submit = lambda *what: signal.raise_signal(signal.SIGINT) or threads.submit(*what)
+        assert len(sweep(line, executor=executor)) == 8
+    assert len(asked) == 8
+    # In another thread there is no Ctrl-C to keep.
+    with ThreadPoolExecutor(1) as threads:
+        assert len(threads.submit(sweep, line).result()) == 8
 
 
 def test_geometric_steps_keep_their_unit():

@@ -6,12 +6,14 @@ import hashlib
 import json
 import os
 import re
+import signal
+import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import fields
 from itertools import islice, product
 from queue import SimpleQueue
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _simnel, cluster
 from ._progress import watched
@@ -171,22 +173,59 @@ class _Threads(ThreadPoolExecutor):
         self._stop.set()
 
 
+class _CtrlC:
+    """Keeps the first Ctrl-C until it is asked for: in the midst of their code clusters' clients lose
+    it, or never do anything again. The second comes at once, as ever.
+    """
+
+    def __init__(self, came: Callable[[], None]) -> None:
+        self._tell = came
+        self.came = False
+
+    def __enter__(self) -> "_CtrlC":
+        self._before = signal.getsignal(signal.SIGINT)
+        # Other threads get none, and what is no function of Python's is not ours to call.
+        if threading.current_thread() is threading.main_thread() and callable(self._before):
+            signal.signal(signal.SIGINT, self._keep)
+        return self
+
+    def _keep(self, *_: Any) -> None:
+        self.came = True
+        self._restore()
+        self._tell()
+
+    def _restore(self) -> None:
+        if signal.getsignal(signal.SIGINT) == self._keep:
+            signal.signal(signal.SIGINT, self._before)
+
+    def pass_on(self) -> None:
+        """What Ctrl-C does without this, if it came."""
+        if self.came:
+            self.came = False
+            signal.raise_signal(signal.SIGINT)
+
+    def __exit__(self, *_: Any) -> None:
+        self._restore()
+        self.pass_on()
+
+
 def _results(
     jobs: Iterator[Tuple[int, Job]], executor: Any, batch: int
 ) -> Iterator[Tuple[int, Values]]:
     """Each run's number and values, as they come. Tasks are handed out as others end; on an error
     or Ctrl-C those that have begun end if they can be told, and those that wait are called back.
     """
-    ended: SimpleQueue[Future[List[Values]]] = SimpleQueue()
+    ended: SimpleQueue[Optional[Future[List[Values]]]] = SimpleQueue()
     waiting: Dict[Future[List[Values]], Tuple[int, ...]] = {}
     with ExitStack() as opened:
+        ctrl_c = opened.enter_context(_CtrlC(lambda: ended.put(None)))
         if executor is None:
             executor = opened.enter_context(_Threads())
         elif hasattr(executor, "get_executor"):
             executor = cluster.Dask(executor)
         try:
             while True:
-                while len(waiting) < WAITING:
+                while len(waiting) < WAITING and not ctrl_c.came:
                     part = list(islice(jobs, batch))
                     if not part:
                         break
@@ -194,10 +233,12 @@ def _results(
                     future = executor.submit(_measure, list(work))
                     waiting[future] = numbers
                     future.add_done_callback(ended.put)
+                ctrl_c.pass_on()
                 if not waiting:
                     return
                 future = ended.get()
-                yield from zip(waiting.pop(future), future.result())
+                if future is not None:
+                    yield from zip(waiting.pop(future), future.result())
         finally:
             # First: an executor forgets what it runs for a future that was called back.
             if waiting and hasattr(executor, "stop"):

@@ -47,8 +47,12 @@ class Dask(Executor):
         """What came of a task. The executor of ``client.get_executor()`` asks for the task's state
         once its result is there, and takes it for an error if the worker has died meanwhile.
         """
+        outcome = asyncio.ensure_future(task)
+        # Nobody may be left to be told.
+        outcome.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            return await task
+            # The client fetches results together: one that is cancelled then cancels all others, for ever.
+            return await asyncio.shield(outcome)
         except asyncio.CancelledError:
             await self._client.cancel([task])
             raise
