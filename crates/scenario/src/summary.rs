@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use simnel_core::qdisc::DropReason;
-use simnel_core::Span;
-use simnel_sim::{Direction, Distribution, Kind, Moment, Outcome, Results, Setup};
+use simnel_core::{Span, Time};
+use simnel_sim::{Direction, Distribution, Kind, Moment, Outcome, Results, Setup, Traffic};
 
 use crate::Scenario;
 
@@ -202,7 +202,8 @@ pub enum Application {
         sent: u64,
         /// Received.
         received: u64,
-        /// Share that did not arrive.
+        /// Share that was dropped, or waits when the run ends for longer than a second and than
+        /// 95 of 100 took.
         loss: f64,
         /// One-way delay beyond propagation.
         added_ms: Option<Times>,
@@ -534,35 +535,30 @@ fn application(
 
 fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) -> Application {
     let (mut delays, mut variations) = (Distribution::default(), Distribution::default());
-    let (mut total_sent, mut total_received, mut dropped) = (0, 0, 0);
+    let (mut total_sent, mut total_received, mut missing) = (0, 0, 0);
     for flow in flows {
+        let fates = &flow.fates[flow.direction as usize];
+        let dropped = fates.signals() + fates.lost;
+        missing += dropped;
         if let Outcome::Datagrams { sent, received, added_delay, variation, .. } = &flow.outcome {
             delays.merge(added_delay);
             variations.merge(variation);
             total_sent += sent;
             total_received += received;
+            let under_way = sent.saturating_sub(received + dropped);
+            missing += under_way.saturating_sub(just_sent(run, flow, added_delay));
         }
-        // What is still under way at the end is not lost.
-        let fates = &flow.fates[flow.direction as usize];
-        dropped += fates.signals() + fates.lost;
     }
     let added_ms = Times::of(&delays);
     let jitter_ms = Times::of(&variations).map(|times| times.mean);
     // What was sent before the window may be lost within it.
-    let loss = dropped.min(total_sent) as f64 / (total_sent as f64).max(1.0);
+    let loss = missing.min(total_sent) as f64 / (total_sent as f64).max(1.0);
     let traffic = &run.setup.traffic[group];
     let mos = match traffic.kind {
         Kind::Datagrams { size: 172, interval, .. } => {
             // Mouth to ear: a packet of speech, the network, and a play-out buffer that takes up
             // what 95 of 100 packets need beyond the median.
-            let hosts = traffic.pairs.first().map(|(home, internet)| {
-                let (home, internet) = (&run.setup.hosts[*home], &run.setup.hosts[*internet]);
-                match traffic.direction {
-                    Direction::Up => home.egress.delay + internet.ingress.delay,
-                    Direction::Down => internet.egress.delay + home.ingress.delay,
-                }
-            });
-            let propagation = hosts.map_or(0.0, millis);
+            let propagation = millis(propagation(run, traffic, 0));
             let delay = |times: Times| {
                 millis(interval) + propagation + times.p50 + (times.p95 - times.p50).max(0.0)
             };
@@ -585,6 +581,29 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
         added_series_ms,
         jitter_ms,
         mos,
+    }
+}
+
+/// Datagrams of a flow that may still come when the run ends: sent within its last second, or
+/// within the time that 95 of 100 needed, for which a play-out buffer waits.
+fn just_sent(run: &Finished, flow: &simnel_sim::FlowResult, added: &Distribution) -> u64 {
+    let traffic = &run.setup.traffic[flow.group as usize];
+    let Kind::Datagrams { interval, .. } = traffic.kind else { return 0 };
+    let needed = propagation(run, traffic, flow.index) + added.quantile(950).unwrap_or_default();
+    let end = Time::ZERO + run.results.simulated;
+    let stop = traffic.stop.map_or(end, |stop| end.min(Time::ZERO + stop));
+    let since = flow.started.max(Time(end.0.saturating_sub(needed.max(Span::from_secs(1)).0)));
+    stop.since(since).0.div_ceil(interval.0)
+}
+
+/// The way of a flow's payload from host to host, without queues.
+fn propagation(run: &Finished, traffic: &Traffic, index: u32) -> Span {
+    let pair = traffic.pairs.get(index as usize % traffic.pairs.len().max(1));
+    let Some((home, internet)) = pair else { return Span::ZERO };
+    let (home, internet) = (&run.setup.hosts[*home], &run.setup.hosts[*internet]);
+    match traffic.direction {
+        Direction::Up => home.egress.delay + internet.ingress.delay,
+        Direction::Down => internet.egress.delay + home.ingress.delay,
     }
 }
 

@@ -150,6 +150,30 @@ fn a_call_that_loses_everything_is_a_bad_one() {
     assert!(loss > 0.99 && mos == 1.0, "{loss} {mos}");
 }
 
+/// Datagrams that wait for seconds when the run ends: lost to a call, though nobody dropped them.
+#[test]
+fn a_call_that_is_cut_off_has_lost_its_end() {
+    let call = "kind = \"voip\"\ndirection = \"up\"";
+    let at_the_end = |change: &str| {
+        let scenario = read("", change, call).1.expect(change);
+        let run = scenario.simulation(Some("pfifo limit 1000")).expect("pfifo").finish(1);
+        let summary = Summary::new(&scenario, &run.expect("a run"));
+        let application = summary.groups.into_iter().find_map(|group| group.application);
+        let Some(Application::Datagrams { loss, mos: Some(mos), .. }) = application else {
+            panic!("a call")
+        };
+        (loss, mos)
+    };
+    // Four of ten seconds: the last one's might still have come.
+    let (loss, mos) = at_the_end("[[line.change]]\nat = \"5s\"\nup = \"1kbit\"");
+    assert!((0.38..0.42).contains(&loss) && mos < 2.0, "{loss} {mos}");
+    let (loss, mos) = at_the_end("[[line.change]]\nat = \"9500ms\"\nup = \"1kbit\"");
+    assert!(loss == 0.0 && mos > 4.0, "{loss} {mos}");
+    // A queue in which all wait for long loses nothing by that.
+    let (loss, mos) = at_the_end("[[line.change]]\nat = \"1ms\"\nup = \"95kbit\"");
+    assert!(loss == 0.0, "{loss} {mos}");
+}
+
 #[test]
 fn no_more_is_lost_than_was_sent() {
     let flood = "kind = \"cbr\"\nrate = \"9mbit\"\nstop = \"4900ms\"";
