@@ -236,6 +236,10 @@ fn changes(before: State, now: State, name: impl Fn(u32) -> Option<String>) -> V
         (State::There { index, .. }, State::Absent) => {
             vec![name(index).map_or(Change::Gone, Change::Renamed)]
         }
+        // Deleted and made again between two looks: rules go by the name, sockets by the number.
+        (State::There { index: old, .. }, State::There { index, .. }) if old != index => {
+            vec![Change::Back]
+        }
         (State::There { mtu: old_mtu, is_up: was_up, .. }, State::There { mtu, is_up, .. }) => {
             let mut changes = Vec::new();
             if mtu != old_mtu {
@@ -269,8 +273,7 @@ mod tests {
             (HERE, State::Absent, vec![Change::Gone]),
             (State::Absent, State::Absent, vec![]),
             (State::Absent, another, vec![Change::Back]),
-            // Replaced between two looks: rules go by the name.
-            (HERE, another, vec![]),
+            (HERE, another, vec![Change::Back]),
         ] {
             assert_eq!(changes(before, now, nobody), expected, "{before:?} {now:?}");
         }
