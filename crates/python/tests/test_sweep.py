@@ -1,6 +1,7 @@
 """Many runs: a sweep is its single runs, whoever does them."""
 
 import multiprocessing
+import os
 import signal
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -8,6 +9,7 @@ import pytest
 
 import simnel
 from simnel import geomspace
+from simnel._store import Store
 
 OVER = {"rtt": ["10ms", "100ms"], "qdisc": ["cake bandwidth {rate}", "fq_codel"]}
 
@@ -184,6 +186,26 @@ def test_two_sweeps_do_not_write_to_one_data_set(line, tmp_path):
             return super().submit(work, *arguments)
 
     assert growing(line, tmp_path, executor=Second(6)).count_rows() == 6
+
+
+def test_processes_that_live_on_do_not_keep_a_data_set(line, tmp_path):
+    growing(line, tmp_path / "other")
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as executor:
+        assert growing(line, tmp_path / "runs", executor=executor).count_rows() == 6
+        assert growing(line, tmp_path / "runs", executor=executor).count_rows() == 6
+    # Nor after a sweep that was refused.
+    inherits = []
+
+    class Numbers(Store):
+        def _numbers(self):
+            inherits.append(os.dup(self._lock.fileno()))
+            return super()._numbers()
+
+    for identity in ("one", "two"):
+        with pytest.raises(simnel.Error, match="belongs to another sweep"):
+            Numbers(tmp_path / "other", identity, None)
+    for inherited in inherits:
+        os.close(inherited)
 
 
 def test_a_key_that_is_set_again_is_refused(line):

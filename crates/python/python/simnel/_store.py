@@ -56,8 +56,13 @@ class Store:
             self._lock.close()
             raise Error(f"another sweep writes to {directory}; expected another directory") from None
         except BaseException:
-            self._lock.close()
+            self._unlock()
             raise
+
+    def _unlock(self) -> None:
+        # Closing is not enough: processes that were forked meanwhile have the lock open, too.
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+        self._lock.close()
 
     def _parts(self) -> List[Path]:
         return sorted(self._directory.glob("part-*.parquet"))
@@ -102,7 +107,7 @@ class Store:
         try:
             self._write()
         finally:
-            self._lock.close()
+            self._unlock()
 
     def dataset(self) -> Any:
         """All of it, read when it is asked for: a ``pyarrow.dataset.Dataset``."""
