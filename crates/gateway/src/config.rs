@@ -130,7 +130,7 @@ const QUEUE_LENGTH: Bounds = Bounds {
 };
 
 /// Most bytes of a file: twice what all rules with all their forms take.
-const MOST_BYTES: u64 = 4 << 20;
+pub(crate) const MOST_BYTES: u64 = 4 << 20;
 
 /// Reads and understands a file.
 ///

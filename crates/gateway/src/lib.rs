@@ -70,6 +70,7 @@ mod passing;
 pub mod presence;
 mod privileges;
 pub mod record;
+mod reloaded;
 mod routes;
 mod ruled;
 pub mod rules;

@@ -11,7 +11,7 @@
 //!
 //! A daemon that ends before it is ready, or because it was told to, is the end of the supervisor
 //! as well. Any other end is mended: another daemon begins, with what the last one was told since
-//! the settings were read. In the pause before it the interfaces' locks are the supervisor's, and
+//! the settings were read, at the start or by a reload (`reloaded.rs`). In the pause before it the interfaces' locks are the supervisor's, and
 //! go to that daemon: nobody else takes them over meanwhile. After too many in a row the supervisor
 //! gives up with an error, for the service manager to see. That is told who is alive
 //! (sd_notify(3)), here alone.
@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{kill_process, pidfd_open, waitpid, Pid, PidfdFlags, Signal, WaitOptions};
@@ -32,6 +33,7 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::guard::{self, Guarded};
 use crate::notice::Notice;
+use crate::reloaded::Texts;
 use crate::settings::Settings;
 use crate::sys::{self, Fork};
 use crate::trial::Trial;
@@ -82,8 +84,9 @@ pub(crate) enum Event {
     Down(String),
     /// Trials of an interface that run now.
     Trials(String, Vec<Trial>),
-    /// The settings were read again: commands before that no longer matter.
-    Reloaded,
+    /// The settings were read again, and are here of both [`Texts`]: commands before that no longer
+    /// matter. None if none could be kept.
+    Reloaded(Option<usize>),
 }
 
 /// The daemon's ties to its supervisor and guard.
@@ -93,6 +96,7 @@ pub(crate) struct Tether {
     supervisor: UnixStream,
     /// Changes that earlier daemons were told.
     remembered: Vec<Event>,
+    texts: Arc<Texts>,
     /// Locks of the interfaces that the last daemon served.
     locks: Vec<Lock>,
 }
@@ -147,10 +151,31 @@ impl Tether {
         })
     }
 
-    /// Earlier changes no longer matter.
-    pub(crate) fn reloaded(&mut self) {
-        self.remembered.clear();
-        self.tell(&Event::Reloaded);
+    /// Earlier changes no longer matter: daemons to come begin with `text`.
+    ///
+    /// # Errors
+    /// It cannot be kept for them.
+    pub(crate) fn reloaded(&mut self, text: &str) -> std::io::Result<()> {
+        let before = self.holding();
+        let spare = before.map_or(0, |place| 1 - place);
+        let kept = self.texts.write(spare, text);
+        let event = Event::Reloaded(if kept.is_ok() { Some(spare) } else { before });
+        self.tell(&event);
+        self.remembered = vec![event];
+        kept
+    }
+
+    /// Place of the text that the last reload brought.
+    fn holding(&self) -> Option<usize> {
+        self.remembered.iter().find_map(|event| match event {
+            Event::Reloaded(place) => place.filter(|place| *place < 2),
+            _ => None,
+        })
+    }
+
+    /// The text that the last reload brought, if there was one.
+    pub(crate) fn recall_text(&self) -> Option<String> {
+        self.texts.read(self.holding()?).ok()
     }
 }
 
@@ -164,10 +189,11 @@ pub(crate) fn split(notice: &mut dyn FnMut(Notice)) -> Result<Tether, Error> {
     let handled = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD];
     let signals = sys::signal_descriptor(&handled).map_err(failed)?;
     let board = Board::shared().map_err(failed)?;
+    let texts = Arc::new(Texts::new());
     let (mut remembered, mut locks) = (Vec::new(), Vec::new());
     let mut short_lives = 0;
     for generation in 0.. {
-        let family = match Family::start(board, &mut remembered, locks).map_err(failed)? {
+        let family = match Family::start(board, &mut remembered, &texts, locks).map_err(failed)? {
             Started::Daemon(tether) => return Ok(tether),
             Started::Supervisor(family) => family,
         };
@@ -250,6 +276,7 @@ impl Family {
     fn start(
         board: &'static Board,
         remembered: &mut Vec<Event>,
+        texts: &Arc<Texts>,
         locks: Vec<Lock>,
     ) -> std::io::Result<Started> {
         board.hung.store(0, Ordering::Relaxed);
@@ -266,6 +293,7 @@ impl Family {
                     guard: guarded,
                     supervisor: theirs,
                     remembered,
+                    texts: Arc::clone(texts),
                     locks,
                 }));
             }
@@ -374,7 +402,7 @@ impl Family {
                         *place = None;
                     }
                 }
-                Ok(Event::Reloaded) => remembered.clear(),
+                Ok(event @ Event::Reloaded(_)) => *remembered = vec![event],
                 Ok(event) if remembered.len() < MOST_EVENTS => {
                     remembered.retain(|earlier| !replaces(&event, earlier));
                     remembered.push(event);
@@ -509,13 +537,18 @@ mod tests {
             Event::Down("old".into()),
         ];
         let board = Board::shared().unwrap();
-        let mut tether = Tether { board, guard, supervisor, remembered, locks: Vec::new() };
+        let (texts, locks) = (Arc::new(Texts::new()), Vec::new());
+        let mut tether = Tether { board, guard, supervisor, remembered, texts, locks };
         let recalled = tether.recall(Settings::new("wan")).unwrap();
         assert_eq!(recalled.upload, Some(qdisc::parse("cake bandwidth 8mbit").unwrap()));
         assert_eq!(recalled.download, None);
         assert!(tether.recall(Settings::new("old")).is_none());
-        tether.reloaded();
-        assert!(tether.recall(Settings::new("old")).is_some());
+        assert_eq!(tether.recall_text(), None);
+        for text in ["upload = 1", "none"] {
+            tether.reloaded(text).unwrap();
+            assert!(tether.recall(Settings::new("old")).is_some());
+            assert_eq!(tether.recall_text().as_deref(), Some(text));
+        }
     }
 
     #[test]

@@ -28,9 +28,7 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let interfaces: Vec<Interface<'_>> = all.iter().map(Interface::of).collect();
     let say = |notice| crate::say!("simnel: {notice}");
     let mut daemon = Daemon::serving(&interfaces, say).into_diagnostic()?;
-    for settings in all {
-        daemon.up_when_there(settings).into_diagnostic()?;
-    }
+    daemon.begin(all).into_diagnostic()?;
     daemon.run(Some(args.config.clone())).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }

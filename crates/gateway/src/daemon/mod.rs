@@ -24,6 +24,7 @@ use simnel_core::{Span, Time};
 
 use crate::autorate::{Autorate, Sockets};
 use crate::check::shaper_warnings;
+use crate::config;
 use crate::control::socket_path;
 use crate::control_dir::open_directory;
 use crate::direction::Direction;
@@ -316,6 +317,20 @@ impl Daemon {
         }
     }
 
+    /// Takes over the interfaces of a file as it was `read`. In a daemon that was started again
+    /// after a reload: those which that brought, and what fails is waited for, as it was then.
+    ///
+    /// # Errors
+    /// As [`Daemon::up_when_there`], of what was `read`.
+    pub fn begin(&mut self, read: Vec<Settings>) -> Result<(), Error> {
+        let reloaded = self.tether.recall_text().and_then(|text| config::parse(&text).ok());
+        match reloaded {
+            Some(settings) => settings.into_iter().for_each(|one| self.take_over(one)),
+            None => read.into_iter().try_for_each(|one| self.up_when_there(one))?,
+        }
+        Ok(())
+    }
+
     fn wait_for(&mut self, settings: Settings, error: &Error) {
         let reason = error.to_string();
         self.warn(format!("waiting for {}: {reason}", settings.interface));
@@ -386,7 +401,7 @@ impl Daemon {
                 Next::Continue => {}
                 Next::Exit => break,
                 Next::Reload => match file.as_deref().map(|file| self.read_again(file)) {
-                    Some(Ok(settings)) => self.apply(settings),
+                    Some(Ok((text, settings))) => self.apply(&text, settings),
                     Some(Err(e)) => self.warn(format!("settings not changed: {e}")),
                     None => self.warn("there is no file of settings to read again"),
                 },

@@ -13,12 +13,12 @@ use crate::notice::Notice;
 use crate::settings::{Backend, Settings};
 
 impl Daemon {
-    /// Settings that `file` says now.
+    /// What `file` says now, as it is written and as settings.
     ///
     /// # Errors
     /// Those of [`config::read`]; or the file is one that may have no end, or names another
     /// `control_dir`, where this process may write nothing.
-    pub(super) fn read_again(&self, file: &Path) -> Result<Vec<Settings>, Error> {
+    pub(super) fn read_again(&self, file: &Path) -> Result<(String, Vec<Settings>), Error> {
         let failed = |reason: String| Error::ConfigFile { path: file.to_owned(), reason };
         let about = file.metadata().map_err(|e| failed(e.to_string()))?;
         if !about.is_file() {
@@ -41,13 +41,16 @@ impl Daemon {
                 "`control_dir = \"{}\"` is another one: restart the daemon for that",
                 new.control_dir.display()
             ))),
-            None => Ok(settings),
+            None => Ok((text, settings)),
         }
     }
 
-    /// Makes what runs be what `settings` say: interfaces come and go, disciplines change in place.
-    pub(super) fn apply(&mut self, settings: Vec<Settings>) {
-        self.tether.reloaded();
+    /// Makes what runs be what the `settings` of `text` say: interfaces come and go, disciplines
+    /// change in place.
+    pub(super) fn apply(&mut self, text: &str, settings: Vec<Settings>) {
+        if let Err(e) = self.tether.reloaded(text) {
+            self.warn(format!("a daemon that is started again begins with earlier settings: {e}"));
+        }
         self.trials.clear();
         self.waiting.clear();
         let stays = |interface: &str| {
@@ -100,7 +103,7 @@ impl Daemon {
         self.take_over(new);
     }
 
-    fn take_over(&mut self, new: Settings) {
+    pub(super) fn take_over(&mut self, new: Settings) {
         if let Err(e) = self.up(new.clone()) {
             self.wait_for(new, &e);
         }

@@ -130,6 +130,8 @@ pub(super) const FAMILY: &[i64] = &[
     SYS_pidfd_open,
     SYS_pidfd_send_signal,
     SYS_socketpair,
+    // Settings for daemons to come.
+    SYS_memfd_create,
     // musl's fork(2).
     SYS_set_tid_address,
     #[cfg(target_arch = "x86_64")]

@@ -634,10 +634,14 @@ fn show_change_and_down() {
 fn reloading_changes_what_runs() {
     let mut world = World::new();
     let file = world.file();
-    world.start(&["wan0=|cake bandwidth 8mbit"]);
-    let write = |interfaces: &str| {
+    let put = |world: &World, interfaces: &str| {
         let directory = world.control.display();
         std::fs::write(&file, format!("control_dir = \"{directory}\"\n{interfaces}")).unwrap();
+    };
+    put(&world, "[[interface]]\nname = \"wan0\"\nupload = \"8mbit\"\n");
+    world.start(&["file"]);
+    let write = |interfaces: &str| {
+        put(&world, interfaces);
         world.signal(libc::SIGHUP);
         std::thread::sleep(SECOND / 2);
     };
@@ -666,7 +670,19 @@ fn reloading_changes_what_runs() {
     write("[[interface]]\nname = \"wan1\"\ndownload = \"7mbit\"\n");
     assert!(simnel_gateway::control::Client::connect(&world.control, "wan0").is_err());
     let download = settings("cake bandwidth 7mbit ingress host-guard dst");
+    assert_eq!(running("wan1"), [(Direction::Download, download.clone())]);
+    // A daemon in place of that begins with what was read last, not with what was at the start.
+    put(&world, "an edit that nobody has asked to read");
+    let (dead, _) = hangs::family_where(&world, |_| true);
+    hangs::kill(dead, libc::SIGKILL);
+    hangs::family_where(&world, |(daemon, _)| daemon != dead);
+    let start = Instant::now();
+    while !world.serves("wan1") {
+        assert!(start.elapsed() < SECOND * 8, "another daemon does not serve");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     assert_eq!(running("wan1"), [(Direction::Download, download)]);
+    assert!(!world.serves("wan0"), "it was taken out of the file");
     world.stop();
 }
 

@@ -131,11 +131,10 @@ fn daemon(interfaces: &str) {
         };
         let served: Vec<Interface<'_>> = settings.iter().map(Interface::of).collect();
         let mut daemon = Daemon::serving(&served, |notice| eprintln!("{notice}"))?;
-        let take_over = match interfaces {
-            "file" => Daemon::up_when_there,
-            _ => Daemon::up,
-        };
-        settings.into_iter().try_for_each(|settings| take_over(&mut daemon, settings))?;
+        match interfaces {
+            "file" => daemon.begin(settings)?,
+            _ => settings.into_iter().try_for_each(|settings| daemon.up(settings))?,
+        }
         // A daemon that was started again speaks to nobody.
         let _ = std::io::stdout().write_all(b"up\n");
         daemon.run(file)
