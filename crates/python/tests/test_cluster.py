@@ -62,6 +62,28 @@ def test_ctrl_c_ends_what_dask_has_begun(line, client, ctrl_c):
     assert [client.submit(pow, 2, n).result(timeout=30) for n in range(4)] == [1, 2, 4, 8]
 
 
+def test_a_worker_that_cannot_stop_is_not_the_caller_s_error(client, monkeypatch):
+    def dies(name):
+        raise ConnectionError("the worker is dead")
+
+    monkeypatch.setattr(cluster, "_stop", dies)
+    cluster.Dask(client).stop()
+
+
+def test_a_worker_that_does_not_answer_holds_up_nobody(client, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 0.1)
+    frozen = next(iter(client.run(os.getpid).values()))
+    os.kill(frozen, signal.SIGSTOP)
+    try:
+        stopping = threading.Thread(target=cluster.Dask(client).stop, daemon=True)
+        stopping.start()
+        stopping.join(timeout=30)
+        assert not stopping.is_alive()
+    finally:
+        os.kill(frozen, signal.SIGCONT)
+    assert client.submit(pow, 2, 3).result(timeout=30) == 8
+
+
 def test_dask_does_without_a_worker(line, client):
     workers = client.run(os.getpid)
     assert len(set(workers.values())) == 2

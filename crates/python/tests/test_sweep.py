@@ -100,6 +100,18 @@ def test_the_first_ctrl_c_comes_behind_what_an_executor_does(line, ctrl_c):
     assert executor.whole == 0
 
 
+@pytest.mark.parametrize("fault", [OSError("the connection is gone"), KeyboardInterrupt("again")])
+def test_an_executor_that_cannot_stop_hides_nothing(line, ctrl_c, fault):
+    class Gone(Interrupted):
+        def stop(self):
+            raise fault
+
+    executor = Gone(1)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(line, executor=executor)
+    assert executor.futures[0].cancelled()
+
+
 def test_ctrl_c_does_what_the_program_wants(line, ctrl_c):
     asked = []
     signal.signal(signal.SIGINT, lambda *_: asked.append(1))

@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import fields
 from itertools import islice, product
 from queue import SimpleQueue
@@ -240,11 +240,15 @@ def _results(
                 if future is not None:
                     yield from zip(waiting.pop(future), future.result())
         finally:
-            # First: an executor forgets what it runs for a future that was called back.
-            if waiting and hasattr(executor, "stop"):
-                executor.stop()
-            for future in waiting:
-                future.cancel()
+            try:
+                # First: an executor forgets what it runs for a future that was called back. What
+                # the caller is to learn is why the sweep ends.
+                if waiting and hasattr(executor, "stop"):
+                    with suppress(Exception):
+                        executor.stop()
+            finally:
+                for future in waiting:
+                    future.cancel()
 
 
 def _shown(value: Any) -> str:

@@ -7,13 +7,16 @@ package and the cluster's own, and no files.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from typing import Any, Callable, Dict
 from uuid import uuid4
 
 from ._simnel import Error, Stop
 
 __all__ = ["Dask", "Ray"]
+
+PATIENCE = 5.0
+"""Seconds that workers have to say that they stop. One that is frozen does not answer."""
 
 _stops: Dict[str, Stop] = {}
 """On a worker: switches of the executors whose tasks it has."""
@@ -59,8 +62,13 @@ class Dask(Executor):
 
     def stop(self) -> None:
         """Ends the runs that have begun. Beside the tasks: their threads are busy."""
-        self._client.run(_stop, self._name)
-        self._name = uuid4().hex
+        name, self._name = self._name, uuid4().hex
+
+        async def tell() -> None:
+            await self._client.run(_stop, name)
+
+        # Neither a dead worker's error nor a frozen one's silence is the caller's.
+        wait([asyncio.run_coroutine_threadsafe(tell(), self._client.loop.asyncio_loop)], PATIENCE)
 
 
 class Ray(Executor):
