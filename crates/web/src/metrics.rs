@@ -105,7 +105,7 @@ impl prometheus_client::collector::Collector for Collector {
         let tiers =
             || self.lines().flat_map(|line| line.tiers.iter().map(move |tier| (line, tier)));
         let of_tier = |line: &LineView, tier: &str| -> Labels {
-            labels(line).into_iter().chain([("tier", tier.to_owned())]).collect()
+            labels(line).into_iter().chain([("tier", escaped(tier))]).collect()
         };
         let drops = tiers().map(|(line, tier)| (of_tier(line, &tier.name), tier.drops));
         family(
@@ -152,8 +152,14 @@ fn labels(line: &LineView) -> Labels {
         Direction::Upload => line.dev.clone(),
         Direction::Download => format!("{}:download", line.dev),
     };
-    let kind = line.config.split_whitespace().next().unwrap_or_default().to_owned();
-    vec![("device", device), ("kind", kind)]
+    let kind = line.config.split_whitespace().next().unwrap_or_default();
+    vec![("device", escaped(&device)), ("kind", escaped(kind))]
+}
+
+/// The value of a label between its quotation marks, which the encoder does not escape (OpenMetrics
+/// 1.0, "Escaping").
+fn escaped(value: &str) -> String {
+    value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n")
 }
 
 /// Everything on `board`.
@@ -285,6 +291,19 @@ mod tests {
         for name in named {
             assert!(there.contains(&name), "`{name}` is not among the metrics");
         }
+    }
+
+    /// Linux lets an interface's name have what a label must not.
+    #[test]
+    fn labels_are_escaped() {
+        let mut board = full();
+        for interface in board.interfaces.values_mut() {
+            Arc::make_mut(interface).view.lines[0].dev = r#"a"b\c"#.into();
+        }
+        let text = write(board, None).unwrap();
+        let line = r#"node_qdisc_bytes_total{device="a\"b\\c:download",kind="cake"} 123"#;
+        assert!(text.lines().any(|found| found == line), "no `{line}` in:\n{text}");
+        assert_eq!(escaped("a\nb"), r"a\nb");
     }
 
     #[test]
