@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import socket
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
@@ -124,6 +125,26 @@ def test_ctrl_c_does_what_the_program_wants(line, ctrl_c):
     # In another thread there is no Ctrl-C to keep.
     with ThreadPoolExecutor(1) as threads:
         assert len(threads.submit(sweep, line).result()) == 8
+
+
+def test_a_program_is_told_of_each_ctrl_c_once(line, ctrl_c):
+    near, far = socket.socketpair()
+    far.setblocking(False)
+    signal.signal(signal.SIGINT, lambda number, frame: asked.append((number, frame)))
+    asked = []
+    # As asyncio's loops learn of signals.
+    before = signal.set_wakeup_fd(far.fileno())
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            executor = Interrupted(0)
+            executor.submit = lambda *what: signal.raise_signal(signal.SIGINT) or threads.submit(*what)
+            sweep(line, executor=executor)
+    finally:
+        signal.set_wakeup_fd(before)
+    with near, far:
+        assert near.recv(100) == bytes([signal.SIGINT] * 8)
+    assert len(asked) == 8
+    assert all(number == signal.SIGINT and frame is not None for number, frame in asked)
 
 
 def test_geometric_steps_keep_their_unit():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import re
@@ -202,7 +203,8 @@ class _CtrlC:
         """What Ctrl-C does without this, if it came."""
         if self.came:
             self.came = False
-            signal.raise_signal(signal.SIGINT)
+            # Not the signal once more: who reads `signal.set_wakeup_fd`, as asyncio does, had it.
+            self._before(signal.SIGINT, inspect.currentframe())
 
     def __exit__(self, *_: Any) -> None:
         self._restore()
