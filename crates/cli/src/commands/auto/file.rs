@@ -1,5 +1,6 @@
 //! The configuration file: what setup found of one interface in it, and the rest as it was.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{fchown, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -17,6 +18,9 @@ use super::proposal::{rate, Proposal};
 
 /// Mode of a new file: the daemon's user must read it.
 const MODE: u32 = 0o644;
+/// Names that are tried for a temporary file: each that is taken was left by somebody who was
+/// killed.
+const ATTEMPTS: u32 = 100;
 
 /// The discipline's words for `interface`: its own `qdisc` in `file`, or those of `proposed`. A
 /// cake that says nothing of its link or of acknowledgements gets the words for these.
@@ -119,9 +123,26 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A file that only its owner reads yet.
+/// A file that nobody has yet, not even by a link, and that only its owner reads.
 fn new_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// A file of ours in a directory until it gets its name; what others have there stays as it is.
+fn temporary(directory: &Path, name: &OsStr) -> io::Result<(PathBuf, File)> {
+    let process = std::process::id();
+    let mut result = Err(io::ErrorKind::AlreadyExists.into());
+    for attempt in 0..ATTEMPTS {
+        let mut own = OsString::from(".");
+        own.push(name);
+        own.push(format!(".simnel-{process}-{attempt}"));
+        let path = directory.join(own);
+        result = new_file(&path).map(|file| (path, file));
+        if result.as_ref().err().map(io::Error::kind) != Some(io::ErrorKind::AlreadyExists) {
+            break;
+        }
+    }
+    result
 }
 
 /// Looks whether [`write()`] can, and changes nothing.
@@ -132,9 +153,8 @@ pub fn check_place(path: &Path) -> io::Result<()> {
     let path = target(path)?;
     let whole = std::path::absolute(&path)?;
     let directory = whole.ancestors().skip(1).find(|directory| directory.is_dir());
-    let name = beside(Path::new(path.file_name().unwrap_or_default()), ".new");
-    let probe = directory.unwrap_or(Path::new("/")).join(name);
-    new_file(&probe)?;
+    let directory = directory.unwrap_or(Path::new("/"));
+    let (probe, _) = temporary(directory, path.file_name().unwrap_or_default())?;
     fs::remove_file(&probe)
 }
 
@@ -153,23 +173,35 @@ pub fn write(path: &Path, text: &str) -> io::Result<Written> {
         fs::create_dir_all(directory)?;
     }
     let old = fs::metadata(&file).ok();
-    let store = |path: &Path, bytes: &[u8]| -> io::Result<()> {
-        let mut file = new_file(path)?;
+    let store = |mut file: File, bytes: &[u8]| -> io::Result<()> {
         file.write_all(bytes)?;
         make_like(&file, old.as_ref())?;
         file.sync_all()
     };
     let mut earlier = None;
     if old.is_some() {
-        let mut copies = (1..).map(|number: u32| beside(&file, &format!(".{number}")));
-        let copy = copies.find(|copy| !copy.exists()).unwrap_or_else(|| beside(&file, ".1"));
-        store(&copy, &fs::read(&file)?)?;
-        earlier = Some(copy);
+        let bytes = fs::read(&file)?;
+        let (path, copy) = copy_of(&file)?;
+        store(copy, &bytes).inspect_err(|_| drop(fs::remove_file(&path)))?;
+        earlier = Some(path);
     }
-    let new = beside(&file, ".new");
-    store(&new, text.as_bytes())?;
-    fs::rename(&new, &file)?;
+    let directory = file.parent().unwrap_or(Path::new(""));
+    let (path, new) = temporary(directory, file.file_name().unwrap_or_default())?;
+    let placed = store(new, text.as_bytes()).and_then(|()| fs::rename(&path, &file));
+    placed.inspect_err(|_| drop(fs::remove_file(&path)))?;
     Ok(Written { file, earlier })
+}
+
+/// A new file beside `file` for what that was, under the first number that is free.
+fn copy_of(file: &Path) -> io::Result<(PathBuf, File)> {
+    for number in 1..=u32::MAX {
+        let path = beside(file, &format!(".{number}"));
+        match new_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other.map(|copy| (path, copy)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 /// Gives `file` owner and mode of the `old` one.
@@ -293,6 +325,37 @@ upload = "1mbit"
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 3);
         assert!(write(Path::new("/proc/nowhere/simnel.toml"), "x").is_err());
         assert!(check_place(Path::new("/proc/nowhere/simnel.toml")).is_err());
+    }
+
+    /// Files of others beside it, and links, wherever they lead.
+    #[test]
+    fn what_lies_beside_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("simnel.toml"), "one").unwrap();
+        fs::write(at("simnel.toml.new"), "theirs").unwrap();
+        fs::write(at("elsewhere"), "secret").unwrap();
+        let own = format!(".simnel.toml.simnel-{}-0", std::process::id());
+        symlink("elsewhere", at(&own)).unwrap();
+        symlink("nowhere", at("simnel.toml.1")).unwrap();
+        check_place(&at("simnel.toml")).unwrap();
+        let earlier = write(&at("simnel.toml"), "two").unwrap().earlier.unwrap();
+        assert_eq!(earlier, at("simnel.toml.2"));
+        for (name, text) in [
+            ("simnel.toml", "two"),
+            ("simnel.toml.2", "one"),
+            ("simnel.toml.new", "theirs"),
+            ("elsewhere", "secret"),
+        ] {
+            assert_eq!(read(&at(name)), text, "{name}");
+        }
+        assert!(at(&own).is_symlink() && !at("nowhere").exists());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+        fs::rename(at("simnel.toml.new"), at("linked")).unwrap();
+        symlink("linked", at("simnel.toml.new")).unwrap();
+        check_place(&at("simnel.toml")).unwrap();
+        write(&at("simnel.toml"), "three").unwrap();
+        assert_eq!(read(&at("linked")), "theirs");
     }
 
     #[test]
