@@ -171,8 +171,10 @@ impl Ruled {
         if found == self.cgroups {
             return Ok(());
         }
-        self.cgroups = found;
-        self.lay(self.plans(settings)?)
+        let before = std::mem::replace(&mut self.cgroups, found);
+        let laid = self.plans(settings).and_then(|plans| self.lay(plans));
+        // As the clock.
+        laid.inspect_err(|_| self.cgroups = before)
     }
 
     /// Follows control groups and host names of the rules, if they have such.
@@ -263,5 +265,35 @@ impl Ruled {
             }
         };
         Ok(settings.rules.iter().map(entry).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nft::{Holder, Queues};
+
+    #[test]
+    fn refused_control_groups_are_tried_again() {
+        crate::apart::apart("refused_control_groups_are_tried_again", || {
+            let text = "[[interface]]\nname = \"lo\"\nupload = \"1mbit\"\n\
+                        qdisc = \"cake diffserv4\"\n\
+                        [[rule]]\ncgroup = \"nowhere\"\ntier = \"voice\"\n";
+            let settings = crate::config::parse(text).unwrap().remove(0);
+            let mut ruled = Ruled::new();
+            let upload = Some(Holder::Process(Queues::one(7)));
+            let bits = marks::choose(settings.mark_bits).unwrap().bits;
+            let wanted = Wanted { interface: "lo".into(), upload, bits, ..Wanted::default() };
+            ruled.choose_tiers(&settings.rules, bits).unwrap();
+            if let Err(error) = ruled.create(wanted, [Plan::default(), Plan::default()]) {
+                eprintln!("NOT RUN: refused_control_groups_are_tried_again: {error}");
+                return;
+            }
+            ruled.table.as_mut().unwrap().lose();
+            for look in 1..=2 {
+                let error = ruled.follow_cgroups(&settings);
+                assert!(matches!(error, Err(Error::System { .. })), "look {look}: {error:?}");
+            }
+        });
     }
 }

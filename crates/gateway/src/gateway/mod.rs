@@ -363,11 +363,15 @@ impl Gateway {
         let plans = self.ruled.plans(&settings)?;
         let others = self.ruled.plans(&self.settings)? != plans;
         self.configure(direction, &config)?;
-        self.settings = settings;
-        match others {
-            true => self.ruled.lay(plans),
-            false => Ok(()),
+        if others {
+            self.ruled.lay(plans).inspect_err(|_| {
+                let before = self.settings.direction(direction);
+                // The error before is the one to be told.
+                let _ = before.map(|before| self.configure(direction, before));
+            })?;
         }
+        self.settings = settings;
+        Ok(())
     }
 
     /// `config` at the rate that autorate has set, where there is one.
@@ -545,5 +549,42 @@ fn device_of(name: &str) -> Device {
         seed: sys::now().0 ^ u64::from(std::process::id()) << 32,
         now: sys::now(),
         ..default
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_whose_rules_are_refused_changes_nothing() {
+        const NAME: &str = "a_change_whose_rules_are_refused_changes_nothing";
+        crate::apart::apart(NAME, || {
+            crate::apart::cable("wan0", "far0", "10.77.2.1/24");
+            let text = "[[interface]]\nname = \"wan0\"\nupload = \"1mbit\"\n\
+                        qdisc = \"cake diffserv4\"\n\
+                        [[rule]]\nport = 7001\ntier = \"voice\"\n";
+            let mut settings = crate::config::parse(text).unwrap().remove(0);
+            let directory = tempfile::tempdir().unwrap();
+            settings.control_dir = directory.path().into();
+            let watch = Watch {
+                board: Board::shared().unwrap(),
+                slot: 0,
+                ended: Arc::new(sys::event().unwrap()),
+                own: Own::default(),
+            };
+            let mut gateway = match Gateway::up(settings, watch, None, None) {
+                Err(error @ Error::KernelLacks { .. }) => return eprintln!("NOT RUN: {NAME}: {error}"),
+                gateway => gateway.unwrap(),
+            };
+            let running = |gateway: &Gateway| gateway.show().unwrap()[0].status.root.config.clone();
+            let before = running(&gateway);
+            gateway.ruled.table.as_mut().unwrap().lose();
+            // Voice has another number there.
+            let other = qdisc::parse("cake bandwidth 2mbit diffserv3").unwrap();
+            let result = gateway.change(Direction::Upload, other);
+            assert!(matches!(result, Err(Error::System { .. })), "{result:?}");
+            assert_eq!(running(&gateway), before);
+        });
     }
 }

@@ -249,6 +249,12 @@ impl Table {
         Ok(Table { socket, name, wanted, kernel, queue_chains, lists })
     }
 
+    /// Makes the kernel refuse what is asked of the table from now on.
+    #[cfg(test)]
+    pub(crate) fn lose(&mut self) {
+        self.name.push_str("_of_nobody");
+    }
+
     /// Other rules in front of the queues, in one transaction: no packet sees half of it. What they
     /// look at is there before, with all that is `known` of host names.
     pub(crate) fn set_rules(&mut self, ruling: Ruling, known: &[Known]) -> Result<(), Error> {
