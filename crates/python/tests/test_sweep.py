@@ -9,7 +9,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, Thre
 import pytest
 
 import simnel
-from simnel import geomspace
+from simnel import _simnel, geomspace
 from simnel._store import Store
 
 OVER = {"rtt": ["10ms", "100ms"], "qdisc": ["cake bandwidth {rate}", "fq_codel"]}
@@ -111,6 +111,15 @@ def test_an_executor_that_cannot_stop_hides_nothing(line, ctrl_c, fault):
     with pytest.raises(KeyboardInterrupt):
         sweep(line, executor=executor)
     assert executor.futures[0].cancelled()
+
+
+def test_what_another_sweep_has_stopped_is_no_row(line):
+    stop = _simnel.Stop()
+    stop.set()
+    executor = Broken(8)
+    executor.submit = lambda work, jobs: Broken.submit(executor, work, jobs, stop)
+    with pytest.raises(simnel.Error, match="stopped by another sweep"):
+        sweep(line, executor=executor, batch=3)
 
 
 def test_ctrl_c_does_what_the_program_wants(line, ctrl_c):

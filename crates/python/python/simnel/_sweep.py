@@ -240,7 +240,13 @@ def _results(
                     return
                 future = ended.get()
                 if future is not None:
-                    yield from zip(waiting.pop(future), future.result())
+                    values = future.result()
+                    if None in values:
+                        raise Error(
+                            "a run was stopped by another sweep of the same executor; "
+                            "expected an executor for each sweep"
+                        )
+                    yield from zip(waiting.pop(future), values)
         finally:
             try:
                 # First: an executor forgets what it runs for a future that was called back. What
