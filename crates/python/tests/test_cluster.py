@@ -121,6 +121,25 @@ def test_who_is_called_back_takes_no_other_along(client, monkeypatch):
     assert client.submit(pow, 2, 3).result(timeout=30) == 8
 
 
+def test_an_asynchronous_client_is_refused_where_its_loop_runs(line, client):
+    def sweep(own):
+        over = {"rtt": ["10ms"]}
+        return simnel.sweep(
+            line, over=over, repetitions=2, warmup="0s", progress=False, executor=own
+        )
+
+    async def program():
+        distributed = pytest.importorskip("distributed")
+        address = client.scheduler.address
+        async with distributed.Client(address, asynchronous=True) as own:
+            with pytest.raises(simnel.Error, match="asynchronous client"):
+                sweep(own)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(None, sweep, own)
+
+    assert len(asyncio.run(program())) == 2
+
+
 @pytest.fixture(scope="module")
 def ray():
     ray = pytest.importorskip("ray")

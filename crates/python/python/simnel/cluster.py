@@ -38,6 +38,11 @@ class Dask(Executor):
     """Workers of a client of ``dask.distributed``, which ``simnel.sweep`` takes itself, too."""
 
     def __init__(self, client: Any) -> None:
+        if client.asynchronous:
+            raise Error(
+                "an asynchronous client cannot wait for runs; expected one that was made without "
+                "`asynchronous=True`, or asyncio.to_thread(simnel.sweep, …)"
+            )
         self._client = client
         self._name = uuid4().hex
 
