@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt::Display;
+use core::ops::RangeInclusive;
 
 use simnel_core::netlink::{Attributes, Options};
 use simnel_core::packet::Packet;
@@ -20,6 +21,9 @@ const OWN_NAME: &str = "simnel";
 pub(crate) const WORDS: u16 = 1;
 /// Settings where a request says nothing.
 const DEFAULT: &str = "cake";
+/// Numbers by which a filter of `cake` names a queue (minor) or a host (major), as Linux has them.
+/// Others name none: the major number is mostly the discipline's own handle.
+const CAKE_NUMBERS: RangeInclusive<u32> = 1..=1024;
 /// Word before those of parallel queues.
 pub(crate) const PARALLEL: &str = "mq";
 
@@ -221,7 +225,8 @@ impl Chooser {
         }
     }
 
-    /// Gives `packet` what leads it where `class` says.
+    /// Gives `packet` what leads it where `class` says. A queue's number replaces only the half of
+    /// the flow's hash that picks the queue: the packet stays one of its connection.
     #[cold]
     pub(crate) fn apply(self, class: u32, packet: &mut Packet) {
         let (major, minor) = (class >> 16, class & 0xffff);
@@ -229,10 +234,10 @@ impl Chooser {
             Choice::Class => packet.class = class,
             Choice::Queue(_) => packet.class = self.handle & 0xffff_0000 | minor,
             Choice::QueueAndHost => {
-                if minor != 0 {
-                    packet.flow = u64::from(minor - 1);
+                if CAKE_NUMBERS.contains(&minor) {
+                    packet.flow = packet.flow & !0xffff_ffff | u64::from(minor - 1);
                 }
-                if major != 0 {
+                if CAKE_NUMBERS.contains(&major) {
                     (packet.src_host, packet.dst_host) = (major, major);
                 }
             }

@@ -1,6 +1,7 @@
 //! The functions that C calls, called as C does, with a C side of the test's own.
 
 use core::ffi::c_void;
+use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use simnel_core::netlink::{Attributes, Writer};
@@ -8,14 +9,16 @@ use simnel_core::packet::Packet;
 use simnel_core::sojourns::{bucket, BUCKETS};
 use simnel_core::time::Span;
 
+use super::arrival::Unusual;
 use super::line::*;
 use super::parallel::*;
 use super::settings::{wants, Request};
 
-/// The C side: packets given back, by handle and reason.
+/// The C side: packets given back, by handle and reason, and the headers of those that have some.
 #[derive(Default)]
 struct Host {
     dropped: Vec<(u64, u32)>,
+    headers: BTreeMap<u64, Vec<u8>>,
 }
 
 #[no_mangle]
@@ -25,8 +28,14 @@ extern "C" fn simnel_host_dropped(call: *mut c_void, packet: u64, reason: u32) {
 }
 
 #[no_mangle]
-extern "C" fn simnel_host_headers(_: *mut c_void, _: u64, _: *mut u32) -> *const u8 {
-    core::ptr::null()
+extern "C" fn simnel_host_headers(call: *mut c_void, packet: u64, length: *mut u32) -> *const u8 {
+    // SAFETY: as above; the headers stay until the host goes.
+    let Some(headers) = (unsafe { &*call.cast::<Host>() }).headers.get(&packet) else {
+        return core::ptr::null();
+    };
+    // SAFETY: the line gives a place for it.
+    unsafe { *length = headers.len() as u32 };
+    headers.as_ptr()
 }
 
 #[no_mangle]
@@ -54,6 +63,17 @@ fn packet(n: u8) -> Vec<u8> {
     bytes[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
     bytes[21] = n;
     bytes[25] = 8;
+    bytes
+}
+
+/// An acknowledgement of `number` without data, from port `port` of 10.0.0.1.
+fn acknowledgement(port: u8, number: u8) -> Vec<u8> {
+    let mut bytes = packet(port);
+    bytes.truncate(24);
+    bytes.resize(40, 0);
+    (bytes[3], bytes[9]) = (40, 6);
+    bytes[31] = number;
+    (bytes[32], bytes[33]) = (0x50, 0x10);
     bytes
 }
 
@@ -135,6 +155,20 @@ impl Guest {
         (line.arrival.start, line.arrival.captured) = (bytes.as_ptr(), bytes.len() as u32);
         // SAFETY: the arrival's bytes live during the call.
         unsafe { simnel_enqueue(line, None, now) }
+    }
+
+    /// A packet for which a filter has chosen `class`; its descriptor.
+    fn enqueue_chosen(&mut self, handle: u64, bytes: Vec<u8>, class: u32) -> Packet {
+        let remaining = bytes.len() as u32;
+        let kept = self.host.headers.entry(handle).or_insert(bytes).as_ptr();
+        let translation = core::ptr::null();
+        let line = self.line();
+        line.arrival.packet = Packet::new(handle, remaining + 14);
+        (line.arrival.start, line.arrival.captured) = (kept, remaining);
+        let unusual = Unusual { translation, remaining, class, is_ethernet: 0 };
+        // SAFETY: the host keeps the arrival's bytes.
+        unsafe { simnel_enqueue(line, Some(&unusual), 0) };
+        line.arrival.packet
     }
 
     fn dequeue(&mut self, now: u64) -> u64 {
@@ -343,6 +377,40 @@ fn a_full_queue_gives_packets_back() {
     }
     assert_eq!(guest.host.dropped, [(3, 0)]);
     assert_eq!([guest.dequeue(0), guest.dequeue(0), guest.dequeue(0)], [1, 2, 0]);
+}
+
+/// A filter picks the queue; whose acknowledgement a packet is, its headers tell.
+#[test]
+fn acknowledgements_of_others_stay_in_a_chosen_queue() {
+    let mut guest = Guest::new("cake bandwidth 64kbit besteffort ack-filter").unwrap();
+    for port in 1..=30 {
+        guest.enqueue_chosen(port.into(), acknowledgement(port, port), 0x8001_0005);
+    }
+    assert_eq!(guest.host.dropped, []);
+    for number in 31..=33 {
+        guest.enqueue_chosen(number.into(), acknowledgement(1, number), 0x8001_0005);
+    }
+    assert_eq!(guest.host.dropped, [(1, 3), (31, 3)]);
+}
+
+/// Numbers that Linux's cake takes for none leave the hashes as they are.
+#[test]
+fn a_filter_of_cake_names_queues_and_hosts_to_1024() {
+    let mut guest = Guest::new("cake").unwrap();
+    let plain = guest.enqueue_chosen(1, packet(7), 0);
+    for (handle, class, queue, host) in [
+        (2, 0x8001_0005, Some(4), None),
+        (3, 0x0007_0400, Some(1023), Some(7)),
+        (4, 0x0400_0401, None, Some(1024)),
+        (5, 0x0401_0000, None, None),
+        (6, 0x0000_0001, Some(0), None),
+    ] {
+        let found = guest.enqueue_chosen(handle, packet(7), class);
+        assert_eq!(found.flow as u32, queue.unwrap_or(plain.flow as u32), "{class:x}");
+        assert_eq!(found.flow >> 32, plain.flow >> 32, "{class:x}");
+        let hosts = host.map_or((plain.src_host, plain.dst_host), |host| (host, host));
+        assert_eq!((found.src_host, found.dst_host), hosts, "{class:x}");
+    }
 }
 
 #[test]
