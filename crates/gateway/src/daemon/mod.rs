@@ -349,7 +349,7 @@ impl Daemon {
         for Served { gateway, presence, driver, told } in &mut self.served {
             let interface = gateway.interface().to_owned();
             for change in presence.look(now) {
-                if let Change::Mtu(_) | Change::Back = change {
+                if let Change::Mtu(_) | Change::QueueLength(_) | Change::Back = change {
                     if let Err(error) = gateway.follow_device() {
                         warnings.push(format!("{interface}: {error}"));
                     }

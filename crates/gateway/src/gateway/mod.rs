@@ -450,12 +450,13 @@ impl Gateway {
         if (device.mtu, device.tx_queue_len) == (self.device.mtu, self.device.tx_queue_len) {
             return Ok(());
         }
-        self.device = device;
-        for direction in Direction::BOTH {
-            let Some(config) = self.settings.direction(direction) else { continue };
-            self.replace(direction, self.build_all(direction, config)?)?;
-        }
-        Ok(())
+        let before = std::mem::replace(&mut self.device, device);
+        let followed = Direction::BOTH.into_iter().try_for_each(|direction| {
+            let Some(config) = self.settings.direction(direction) else { return Ok(()) };
+            self.replace(direction, self.build_all(direction, config)?)
+        });
+        // What fails is tried again at the next change.
+        followed.inspect_err(|_| self.device = before)
     }
 
     /// Gives the interface back without losing a packet.

@@ -11,6 +11,7 @@
 mod ways;
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
@@ -30,19 +31,19 @@ const ROUTES_SHARE: u64 = 200;
 /// An interface as last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    There { index: u32, mtu: u32, is_up: bool },
+    There { index: u32, mtu: u32, queue: u32, is_up: bool },
     Absent,
 }
 
 impl State {
     fn of(interface: &str) -> State {
         let ask = |query| sys::interface(interface, query);
-        match (ask(Query::Index), ask(Query::Mtu), ask(Query::Flags)) {
-            (Ok(index), Ok(mtu), Ok(flags)) => {
-                State::There { index, mtu, is_up: flags & libc::IFF_UP as u32 != 0 }
-            }
-            _ => State::Absent,
-        }
+        let there = || -> io::Result<State> {
+            let (index, mtu) = (ask(Query::Index)?, ask(Query::Mtu)?);
+            let is_up = ask(Query::Flags)? & libc::IFF_UP as u32 != 0;
+            Ok(State::There { index, mtu, queue: ask(Query::TxQueueLen)?, is_up })
+        };
+        there().unwrap_or(State::Absent)
     }
 }
 
@@ -62,6 +63,8 @@ pub enum Change {
     Up,
     /// Longest packet in bytes, without link header.
     Mtu(u32),
+    /// Packets that its own queue takes.
+    QueueLength(u32),
     /// Its addresses, but for those of the link alone and those that are temporary.
     Addresses(Vec<IpAddr>),
     /// The default route leaves by another interface.
@@ -101,6 +104,9 @@ impl fmt::Display for Change {
             Change::Down => f.write_str("down: nothing passes until it is set up"),
             Change::Up => f.write_str("set up again"),
             Change::Mtu(mtu) => write!(f, "MTU is {mtu} now; the disciplines follow"),
+            Change::QueueLength(packets) => {
+                write!(f, "queue length is {packets} now; the disciplines follow")
+            }
             Change::Addresses(now) if now.is_empty() => f.write_str("without an address now"),
             Change::Addresses(now) => {
                 let now: Vec<String> = now.iter().map(IpAddr::to_string).collect();
@@ -240,10 +246,16 @@ fn changes(before: State, now: State, name: impl Fn(u32) -> Option<String>) -> V
         (State::There { index: old, .. }, State::There { index, .. }) if old != index => {
             vec![Change::Back]
         }
-        (State::There { mtu: old_mtu, is_up: was_up, .. }, State::There { mtu, is_up, .. }) => {
+        (
+            State::There { mtu: old_mtu, queue: old_queue, is_up: was_up, .. },
+            State::There { mtu, queue, is_up, .. },
+        ) => {
             let mut changes = Vec::new();
             if mtu != old_mtu {
                 changes.push(Change::Mtu(mtu));
+            }
+            if queue != old_queue {
+                changes.push(Change::QueueLength(queue));
             }
             if is_up != was_up {
                 changes.push(if is_up { Change::Up } else { Change::Down });
@@ -257,18 +269,20 @@ fn changes(before: State, now: State, name: impl Fn(u32) -> Option<String>) -> V
 mod tests {
     use super::*;
 
-    const HERE: State = State::There { index: 7, mtu: 1500, is_up: true };
+    const HERE: State = State::There { index: 7, mtu: 1500, queue: 1000, is_up: true };
 
     #[test]
     fn each_change_is_told() {
-        let down = State::There { index: 7, mtu: 1500, is_up: false };
-        let small = State::There { index: 7, mtu: 1400, is_up: false };
-        let another = State::There { index: 9, mtu: 1500, is_up: true };
+        let down = State::There { index: 7, mtu: 1500, queue: 1000, is_up: false };
+        let small = State::There { index: 7, mtu: 1400, queue: 1000, is_up: false };
+        let short = State::There { index: 7, mtu: 1500, queue: 9, is_up: true };
+        let another = State::There { index: 9, mtu: 1500, queue: 1000, is_up: true };
         let nobody = |_| None;
         for (before, now, expected) in [
             (HERE, HERE, vec![]),
             (HERE, down, vec![Change::Down]),
             (HERE, small, vec![Change::Mtu(1400), Change::Down]),
+            (HERE, short, vec![Change::QueueLength(9)]),
             (down, HERE, vec![Change::Up]),
             (HERE, State::Absent, vec![Change::Gone]),
             (State::Absent, State::Absent, vec![]),

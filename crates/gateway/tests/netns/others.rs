@@ -68,6 +68,18 @@ pub fn what_others_do_to_an_interface_is_followed() {
     world.stop();
 }
 
+/// Its own queue's length alone, which is the limit where the settings say none.
+pub fn a_changed_queue_length_is_followed() {
+    let mut world = World::new();
+    let said = world.start_heard(&["wan0=|pfifo"]);
+    assert!(!shown(&world).config.contains("limit 321p"), "{}", shown(&world).config);
+    world.ip("g", "link set wan0 txqueuelen 321");
+    wait_for(&world, "limit of another queue length", |entry| entry.config.contains("limit 321p"));
+    assert_served(&world, "with another queue length");
+    assert_eq!(said.count("wan0: queue length is 321 now"), 1);
+    world.stop();
+}
+
 /// Addresses, and default routes, of which the page and `top` tell as long as they are elsewhere.
 pub fn addresses_and_default_routes_are_told() {
     let mut world = World::new();
