@@ -159,7 +159,7 @@ impl Daemon {
         if let Some(trials) = self.tether.recall_trials(&interface) {
             self.trials.resume(&interface, trials);
         }
-        let (presence, _) = Presence::new(&interface, Vec::new(), sys::now());
+        let (presence, _) = Presence::new(&interface, Vec::new(), None, sys::now());
         let ([told, ruled], tracked) = (Default::default(), Tracked::default());
         self.steered.push(Steering { line, driver, presence, slot, told, ruled, tracked });
         warnings.into_iter().for_each(|warning| self.warn(warning));

@@ -251,6 +251,11 @@ impl Gateway {
         self.watch.slot
     }
 
+    /// True if its rules are for a port of a bridge.
+    pub(crate) fn is_for_port(&self) -> Option<bool> {
+        self.ruled.table.as_ref().map(|table| table.family() == Family::Bridged)
+    }
+
     /// Numbers of its kernel queues.
     pub(crate) fn queues(&self) -> Vec<u16> {
         self.lanes.iter().filter_map(Lane::queue).collect()

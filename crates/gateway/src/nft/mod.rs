@@ -249,6 +249,11 @@ impl Table {
         Ok(Table { socket, name, wanted, kernel, queue_chains, lists })
     }
 
+    /// Packets that its rules are for.
+    pub(crate) fn family(&self) -> Family {
+        self.wanted.family
+    }
+
     /// Makes the kernel refuse what is asked of the table from now on.
     #[cfg(test)]
     pub(crate) fn lose(&mut self) {

@@ -4,7 +4,8 @@
 //! and work as soon as it is back; where it gets another name, traffic passes by them, and that
 //! must be told. A changed MTU changes quanta and limits: the disciplines follow. Nothing of ours
 //! goes by the interface's addresses, but connections do, so other ones are told. A default route
-//! that leaves by another interface takes the traffic along. Tables of others come and go (ours can
+//! that leaves by another interface takes the traffic along. A bridge takes frames along that only
+//! rules of its family see: these were chosen as the interface was taken over. Tables of others come and go (ours can
 //! be removed by nobody else): a flowtable among them may lead packets past us from then on, and a
 //! rule that queues may bring us what is not ours.
 
@@ -19,14 +20,16 @@ use simnel_core::{Span, Time};
 
 use crate::addresses;
 use crate::foreign;
+use crate::links;
 use crate::offload;
 use crate::routes;
 use crate::sys::{self, Query};
 
 /// Time between looks at others' tables, each of which asks for all of them.
 const TABLES_EACH: Span = Span::from_secs(10);
-/// Of the time, looks at routes take one part in so many: a table of them may be long.
-const ROUTES_SHARE: u64 = 200;
+/// Of the time, looks at routes, and those at bridges, take one part in so many: a table of routes,
+/// and one of devices, may be long.
+const TABLE_SHARE: u64 = 200;
 
 /// An interface as last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +79,12 @@ pub enum Change {
     },
     /// The default route of these versions leaves by it again.
     Leads(Vec<Version>),
+    /// It is a port of a bridge now.
+    Port,
+    /// It is a port of a bridge no longer.
+    NoPort,
+    /// It is a port of a bridge, or none, as when it was taken over.
+    Fits,
 }
 
 /// A version of IP.
@@ -121,8 +130,51 @@ impl fmt::Display for Change {
             Change::Leads(versions) => {
                 write!(f, "the way to the Internet again (default route of {})", named(versions))
             }
+            Change::Port => f.write_str(
+                "a port of a bridge now, whose frames pass unshaped: take it out, or `simnel down` \
+                 and `simnel up`",
+            ),
+            Change::NoPort => f.write_str(
+                "no port of a bridge any more, and its traffic passes unshaped: put it back, or \
+                 `simnel down` and `simnel up`",
+            ),
+            Change::Fits => f.write_str("shaped again, as before the change of its bridge"),
         }
     }
+}
+
+/// What is watched where rules are of a bridge's family, or of the other.
+struct Bridge {
+    is_for_port: bool,
+    /// How the interface is not what the rules are for.
+    misfit: Option<Change>,
+    next: Time,
+}
+
+impl Bridge {
+    fn look(&mut self, interface: &str, now: Time) -> Option<Change> {
+        if now < self.next {
+            return None;
+        }
+        let start = sys::now();
+        let is_port = links::bridge_of(interface);
+        self.next = after_table(now, start);
+        let misfit = match (is_port.ok()?.is_some(), self.is_for_port) {
+            (true, false) => Some(Change::Port),
+            (false, true) => Some(Change::NoPort),
+            _ => None,
+        };
+        if misfit == self.misfit {
+            return None;
+        }
+        self.misfit.clone_from(&misfit);
+        Some(misfit.unwrap_or(Change::Fits))
+    }
+}
+
+/// Time of the next look at a long table, after one at `now` that began at `start`.
+fn after_table(now: Time, start: Time) -> Time {
+    now + Span(sys::now().since(start).0.saturating_mul(TABLE_SHARE))
 }
 
 /// The watch over one interface.
@@ -133,6 +185,7 @@ pub(crate) struct Presence {
     /// As last seen while the interface was up.
     ways: ways::Seen,
     next_ways: Time,
+    bridge: Option<Bridge>,
     /// Why nothing passes, or passes by us.
     trouble: Option<Change>,
     /// Kernel queues that are ours.
@@ -144,7 +197,13 @@ pub(crate) struct Presence {
 
 impl Presence {
     /// Begins with what is there now, others' tables included, which the second value is about.
-    pub(crate) fn new(interface: &str, queues: Vec<u16>, now: Time) -> (Presence, Vec<String>) {
+    /// `is_for_port`: whether rules are for a port of a bridge, if that matters.
+    pub(crate) fn new(
+        interface: &str,
+        queues: Vec<u16>,
+        is_for_port: Option<bool>,
+        now: Time,
+    ) -> (Presence, Vec<String>) {
         let state = State::of(interface);
         let tables = tables(interface, &queues);
         let presence = Presence {
@@ -153,6 +212,7 @@ impl Presence {
             addresses: addresses_of(state).unwrap_or_default(),
             ways: ways::Seen::new(interface, routes::best(interface)),
             next_ways: now,
+            bridge: is_for_port.map(|is_for_port| Bridge { is_for_port, misfit: None, next: now }),
             trouble: trouble(state, &[], None),
             queues,
             tables: tables.clone(),
@@ -169,9 +229,13 @@ impl Presence {
         if let State::There { is_up: true, .. } = state {
             changes.extend(self.look_at_addresses());
             changes.extend(self.look_at_routes(now));
+            let bridge = self.bridge.as_mut();
+            changes.extend(bridge.and_then(|bridge| bridge.look(&self.interface, now)));
         }
+        let misfit = self.bridge.as_ref().and_then(|bridge| bridge.misfit.clone());
         let elsewhere = self.ways.elsewhere(&self.interface);
-        self.trouble = trouble(state, &changes, self.trouble.take()).or(elsewhere);
+        self.trouble =
+            trouble(state, &changes, self.trouble.take()).or(misfit).or(elsewhere);
         changes
     }
 
@@ -189,8 +253,7 @@ impl Presence {
         }
         let start = sys::now();
         let ways = routes::best(&self.interface);
-        let taken = sys::now().since(start);
-        self.next_ways = now + Span(taken.0.saturating_mul(ROUTES_SHARE));
+        self.next_ways = after_table(now, start);
         self.ways.look(&self.interface, ways)
     }
 

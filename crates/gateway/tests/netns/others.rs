@@ -80,6 +80,25 @@ pub fn a_changed_queue_length_is_followed() {
     world.stop();
 }
 
+/// A bridge takes the frames of its ports past rules of the other family.
+pub fn a_change_of_bridge_is_told() {
+    let mut world = World::new();
+    if !world.try_shell("g", "ip link add br0 type bridge") {
+        return not_run("this kernel has no bridges (CONFIG_BRIDGE)");
+    }
+    let said = world.start_heard(&["wan0=|fq_codel"]);
+    let trouble = || world.client("wan0").ask(&Request::Show {}).unwrap().trouble;
+    assert_eq!(trouble(), None);
+    world.ip("g", "link set wan0 master br0");
+    said.wait_for("wan0: a port of a bridge now, whose frames pass unshaped");
+    assert_eq!(trouble(), Some(Change::Port));
+    world.ip("g", "link set wan0 nomaster");
+    said.wait_for("wan0: shaped again");
+    assert_eq!((trouble(), said.count("bridge now")), (None, 1));
+    assert_served(&world, "out of the bridge");
+    world.stop();
+}
+
 /// Addresses, and default routes, of which the page and `top` tell as long as they are elsewhere.
 pub fn addresses_and_default_routes_are_told() {
     let mut world = World::new();
