@@ -4,7 +4,7 @@
 //! disk has cut off is taken back.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ impl Files {
     /// Begins files for `directions`, named after `stem`; with other addresses if `anonymous`.
     ///
     /// # Errors
-    /// A file is there already, or cannot be made.
+    /// A file is there already, or an earlier one where they rotate; or one cannot be made.
     pub fn create(
         stem: &Path,
         directions: &[Direction],
@@ -54,7 +54,9 @@ impl Files {
         for direction in directions {
             let mut name = stem.as_os_str().to_owned();
             name.push(format!(".{direction}.pcap"));
-            match Pcap::create(PathBuf::from(name), limit, bounds.rotate) {
+            let path = PathBuf::from(name);
+            let free = if bounds.rotate { check_earlier(&path) } else { Ok(()) };
+            match free.and_then(|()| Pcap::create(path, limit, bounds.rotate)) {
                 Ok(file) => open.push((*direction, file)),
                 Err(error) => {
                     // Nothing was recorded.
@@ -114,6 +116,27 @@ fn finish(raw: &mut [u8], ahead: u64, key: Option<&Key>) -> Option<usize> {
         key.hide(network.get_mut(skipped..).unwrap_or_default());
     }
     Some(length)
+}
+
+/// Name of the file that `path` becomes once it is full.
+fn earlier(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    PathBuf::from(name)
+}
+
+/// An error if there is an earlier file, of another recording, that the first full one would
+/// replace.
+fn check_earlier(path: &Path) -> io::Result<()> {
+    let earlier = earlier(path);
+    match fs::symlink_metadata(&earlier) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", earlier.display()))),
+        Ok(_) => {
+            let reason = format!("{}: it is there, and would be replaced", earlier.display());
+            Err(io::Error::new(ErrorKind::AlreadyExists, reason))
+        }
+    }
 }
 
 /// One file.
@@ -176,9 +199,7 @@ impl Pcap {
         if !self.rotate || self.size == HEADER as u64 {
             return Ok(false);
         }
-        let mut earlier = self.path.as_os_str().to_owned();
-        earlier.push(".1");
-        fs::rename(&self.path, earlier)?;
+        fs::rename(&self.path, earlier(&self.path))?;
         let next = Pcap::create(self.path.clone(), self.limit, true)?;
         *self = Pcap { written: self.written, ..next };
         Ok(true)

@@ -262,8 +262,19 @@ fn files_are_whole_bounded_and_nobody_elses() {
     let error = Files::create(&stem, &both, bounds(false), false).err().unwrap().to_string();
     assert!(error.contains("evening.download.pcap") && !upload.exists(), "{error}");
 
-    // The older half makes room, and records are whole on either side.
+    // Nor is an earlier half of another recording replaced.
+    let theirs = directory.path().join("always.upload.pcap.1");
+    std::fs::write(&theirs, "theirs").unwrap();
     let stem = directory.path().join("always");
+    let refused = |rotate| Files::create(&stem, &both, bounds(rotate), false).err();
+    let error = refused(true).unwrap().to_string();
+    assert!(error.contains("always.upload.pcap.1"), "{error}");
+    assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+    assert!(!directory.path().join("always.upload.pcap").exists());
+    std::fs::rename(&theirs, directory.path().join("always.download.pcap.1")).unwrap();
+    assert!(refused(true).is_some() && !directory.path().join("always.upload.pcap").exists());
+
+    // The older half makes room, and records are whole on either side.
     let mut files = Files::create(&stem, &both[..1], bounds(true), false).unwrap();
     assert!(files.append(Direction::Upload, one.repeat(8)).unwrap());
     let [new, old] =
