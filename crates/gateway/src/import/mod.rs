@@ -65,6 +65,9 @@ impl Interface {
 
     fn command(&self) -> Result<String, String> {
         let none = |why| Err(format!("`{}`: {why}, which only a file can say", self.name));
+        if self.name.starts_with('-') {
+            return none("its name looks like an option");
+        }
         let ways = [("download", &self.download), ("upload", &self.upload)];
         let there = || ways.iter().filter_map(|(key, way)| Some((key, way.as_ref()?)));
         let Some((_, first)) = there().next() else { return none("it has no direction") };
@@ -76,13 +79,22 @@ impl Interface {
         if rates != there().count() && (rates, there().count()) != (0, ways.len()) {
             return none("a direction has no rate");
         }
-        let mut line = format!("simnel up {}", self.name);
+        let mut line = format!("simnel up {}", quoted(&self.name));
         for (key, way) in there() {
             if let Some(rate) = &way.rate {
                 let _ = write!(line, " {key} {rate}");
             }
         }
         Ok(format!("{line} {}", first.words))
+    }
+}
+
+/// `name` as a word of a shell's command: Linux lets it have nearly any character.
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-+,:=@%".contains(c);
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', r"'\''")),
     }
 }
 
@@ -203,6 +215,27 @@ mod tests {
         let line = "simnel up wan download 9mbit upload 1mbit cake nat";
         assert_eq!(imported.commands()[0].as_deref(), Ok(line));
         assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
+    }
+
+    /// A line of `--command` is pasted into a shell.
+    #[test]
+    fn names_are_words_of_a_shell() {
+        let named = |name: &str| {
+            let mut imported = Imported::default();
+            let upload = Some(Way { rate: Some("1mbit".into()), words: "cake".into() });
+            imported.add(Interface { name: name.into(), download: None, upload });
+            imported
+        };
+        for (name, word) in [
+            ("eth0.7@x", "eth0.7@x"),
+            ("$(reboot)", "'$(reboot)'"),
+            ("a;b", "'a;b'"),
+            ("it's", r"'it'\''s'"),
+        ] {
+            let line = format!("simnel up {word} upload 1mbit cake");
+            assert_eq!(named(name).commands(), [Ok(line)]);
+        }
+        assert!(named("--help").commands()[0].is_err());
     }
 
     /// Whatever the text: an end without a panic, and a file of ours or none.
