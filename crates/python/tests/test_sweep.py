@@ -4,12 +4,14 @@ import multiprocessing
 import os
 import signal
 import socket
+import threading
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
+import pyarrow.parquet as parquet
 import pytest
 
 import simnel
-from simnel import _simnel, geomspace
+from simnel import _simnel, _store, _sweep, geomspace
 from simnel._store import Store
 
 OVER = {"rtt": ["10ms", "100ms"], "qdisc": ["cake bandwidth {rate}", "fq_codel"]}
@@ -210,6 +212,74 @@ def test_a_data_set_goes_on_where_it_was(line, tmp_path):
     assert rows.pop("run") == list(range(6)) and rows == growing(line, None).to_dict()
     nothing = Broken(0)
     assert growing(line, to, executor=nothing).count_rows() == 6 and nothing.asked == 0
+
+
+class Later(Broken):
+    """An executor whose first task ends, and the others when they are told to."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.tasks = []
+
+    def submit(self, work, *arguments):
+        self.tasks.append((Future(), work, arguments))
+        if len(self.tasks) == 1:
+            self.end(0)
+        return self.tasks[-1][0]
+
+    def end(self, number):
+        future, work, arguments = self.tasks[number]
+        future.set_result(work(*arguments))
+
+
+def on_disk(to):
+    return sum(parquet.read_metadata(part).num_rows for part in to.glob("part-*.parquet"))
+
+
+def test_rows_do_not_wait_for_another_task_to_end(line, tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(_store, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_sweep, "TICK", 0.01)
+    executor, add, seen = Later(), Store.add, []
+
+    def go_on():
+        if not seen:
+            seen.append(on_disk(tmp_path))
+            executor.end(1)
+
+    def later(self, runs):
+        add(self, runs)
+        if not runs:
+            if now[0]:
+                go_on()
+            now[0] += _store.SECONDS
+
+    monkeypatch.setattr(Store, "add", later)
+    without_ticks = threading.Timer(20, go_on)
+    without_ticks.start()
+    assert growing(line, tmp_path, executor=executor, batch=3).count_rows() == 6
+    without_ticks.cancel()
+    assert seen == [3]
+
+
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, BrokenExecutor])
+def test_what_has_ended_is_kept_as_a_sweep_ends(line, tmp_path, ctrl_c, monkeypatch, ends):
+    executor, add = Later(), Store.add
+
+    def at_once(self, runs):
+        if len(executor.tasks) == 6 and not executor.tasks[1][0].done():
+            if ends is KeyboardInterrupt:
+                signal.raise_signal(signal.SIGINT)
+            executor.tasks[1][0].set_exception(ends("in a worker"))
+            executor.tasks[2][0].set_result([None])
+            executor.end(3)
+            executor.end(4)
+        add(self, runs)
+
+    monkeypatch.setattr(Store, "add", at_once)
+    with pytest.raises(ends):
+        growing(line, tmp_path, executor=executor)
+    assert on_disk(tmp_path) == 3 and executor.tasks[5][0].cancelled()
 
 
 def test_a_data_set_takes_no_other_sweep(line, tmp_path):

@@ -17,7 +17,7 @@ from ._simnel import Error, Table
 ROWS = 10_000
 """Rows of a part at most."""
 SECONDS = 10.0
-"""Runs of so long are lost at most if the process is killed."""
+"""Greatest age of a row that is in no part: what is lost if the process is killed."""
 SWEEP = b"simnel.sweep"
 """Key of the sweep's identity in a part's metadata."""
 
@@ -43,7 +43,8 @@ class Store:
         self._directory, self._table = Path(directory), table
         self._metadata = {SWEEP: identity.encode()}
         self._rows: List[Tuple[int, Any]] = []
-        self._since = monotonic()
+        self._since = 0.0
+        """When the first of ``_rows`` came."""
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._lock = open(self._directory / ".lock", "w")
@@ -80,16 +81,19 @@ class Store:
             known.update(part.read(["run"])["run"].to_pylist())
         return known
 
-    def add(self, run: Tuple[int, Any]) -> None:
-        """A run's row. One that was stopped is not there, and will be done again."""
-        if run[1] is not None:
+    def add(self, runs: Sequence[Tuple[int, Any]]) -> None:
+        """Rows of runs. To be called without any, too, for a part to be written when it is due."""
+        for run in runs:
+            if not self._rows:
+                self._since = monotonic()
             self._rows.append(run)
-        if len(self._rows) >= ROWS or monotonic() - self._since >= SECONDS:
+            if len(self._rows) >= ROWS:
+                self._write()
+        if self._rows and monotonic() - self._since >= SECONDS:
             self._write()
 
     def _write(self) -> None:
         """Makes a part of what has come since the last."""
-        self._since = monotonic()
         if not self._rows:
             return
         rows = self._table(self._rows).to_arrow()

@@ -9,11 +9,11 @@ import os
 import re
 import signal
 import threading
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import fields
 from itertools import islice, product
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _simnel, cluster
@@ -26,13 +26,16 @@ from ._words import Line, Traffic
 WAITING = 8192
 """Tasks that an executor has at once, at most: several for each core of a hundred machines."""
 
+TICK = 1.0
+"""Seconds after which it is told that no task has ended, to who has other things to do by the clock."""
+
 OF_LINE = {one.name for one in fields(Line)} - {"rtt"}
 """Keys of a sweep that are keys of a scenario's line."""
 
 Job = Tuple[_simnel.Scenario, Any, int]
 Point = Dict[str, Any]
-Values = Optional[Dict[str, float]]
-"""A run's numbers; None if it was stopped."""
+Values = Dict[str, float]
+"""A run's numbers."""
 
 
 def geomspace(first: str, last: str, points: int) -> List[str]:
@@ -121,10 +124,10 @@ def sweep(
             jobs = (one for one in jobs if one[0] not in store.known)
         done = len(store.known) if store else 0
         runs: List[Tuple[int, Values]] = []
-        for run in opened.enter_context(closing(_results(jobs, executor, batch))):
-            store.add(run) if store else runs.append(run)
-            done += 1
-            if told:
+        for some in opened.enter_context(closing(_results(jobs, executor, batch))):
+            store.add(some) if store else runs.extend(some)
+            done += len(some)
+            if told and some:
                 told(done)
     return store.dataset() if store else table(sorted(runs))
 
@@ -154,8 +157,8 @@ def _path(key: str) -> str:
     return f"line.{key}" if key in OF_LINE else key
 
 
-def _measure(jobs: List[Job], stop: Optional[Stop] = None) -> List[Values]:
-    """Some runs, on whatever machine this is."""
+def _measure(jobs: List[Job], stop: Optional[Stop] = None) -> List[Optional[Values]]:
+    """Some runs, on whatever machine this is; None is one that was stopped."""
     return [read.measure(words, seed, stop) for read, words, seed in jobs]
 
 
@@ -213,12 +216,14 @@ class _CtrlC:
 
 def _results(
     jobs: Iterator[Tuple[int, Job]], executor: Any, batch: int
-) -> Iterator[Tuple[int, Values]]:
-    """Each run's number and values, as they come. Tasks are handed out as others end; on an error
-    or Ctrl-C those that have begun end if they can be told, and those that wait are called back.
+) -> Iterator[List[Tuple[int, Values]]]:
+    """Numbers and values of each task's runs as it ends; nothing each ``TICK`` while none ends.
+
+    Tasks are handed out as others end. On an error or Ctrl-C what has ended is given still, tasks
+    that have begun end if they can be told, and those that wait are called back.
     """
-    ended: SimpleQueue[Optional[Future[List[Values]]]] = SimpleQueue()
-    waiting: Dict[Future[List[Values]], Tuple[int, ...]] = {}
+    ended: SimpleQueue[Optional[Future[List[Optional[Values]]]]] = SimpleQueue()
+    waiting: Dict[Future[List[Optional[Values]]], Tuple[int, ...]] = {}
     with ExitStack() as opened:
         ctrl_c = opened.enter_context(_CtrlC(lambda: ended.put(None)))
         if executor is None:
@@ -238,15 +243,20 @@ def _results(
                 ctrl_c.pass_on()
                 if not waiting:
                     return
-                future = ended.get()
+                try:
+                    future = ended.get(timeout=TICK)
+                except Empty:
+                    yield []
+                    continue
                 if future is not None:
-                    values = future.result()
-                    if None in values:
-                        raise Error(
-                            "a run was stopped by another sweep of the same executor; "
-                            "expected an executor for each sweep"
-                        )
-                    yield from zip(waiting.pop(future), values)
+                    yield _numbered(waiting.pop(future), future)
+        # Not GeneratorExit: who takes results has an error itself.
+        except (Exception, KeyboardInterrupt, SystemExit):
+            done = [one for one in waiting if one.done() and not one.cancelled()]
+            for future in (one for one in done if one.exception() is None):
+                with suppress(Error):
+                    yield _numbered(waiting.pop(future), future)
+            raise
         finally:
             try:
                 # First: an executor forgets what it runs for a future that was called back. What
@@ -257,6 +267,19 @@ def _results(
             finally:
                 for future in waiting:
                     future.cancel()
+
+
+def _numbered(
+    numbers: Sequence[int], future: "Future[List[Optional[Values]]]"
+) -> List[Tuple[int, Values]]:
+    """What came of a task's runs."""
+    runs = [(number, one) for number, one in zip(numbers, future.result()) if one is not None]
+    if len(runs) < len(numbers):
+        raise Error(
+            "a run was stopped by another sweep of the same executor; "
+            "expected an executor for each sweep"
+        )
+    return runs
 
 
 def _shown(value: Any) -> str:
@@ -280,6 +303,6 @@ def _table(
         key: [_shown(point[key]) for point in points] for key in settings[0]
     }
     columns["seed"] = [number % repetitions + 1 for number, _ in runs]
-    for name in dict.fromkeys(name for _, values in runs for name in values or ()):
-        columns[name] = [(values or {}).get(name) for _, values in runs]
+    for name in dict.fromkeys(name for _, values in runs for name in values):
+        columns[name] = [values.get(name) for _, values in runs]
     return Table(columns)
