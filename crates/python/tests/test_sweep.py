@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import stat
 import threading
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -288,6 +289,36 @@ def test_a_data_set_takes_no_other_sweep(line, tmp_path):
         growing(line, tmp_path, qdisc="fq_codel")
     with pytest.raises(simnel.Error, match="expected a directory"):
         growing(line, next(tmp_path.glob("part-*")))
+
+
+@pytest.mark.parametrize("size", [0, 100, -3])
+def test_a_damaged_part_is_named(line, tmp_path, size):
+    whole = growing(line, tmp_path).to_table()
+    part = next(tmp_path.glob("part-*"))
+    part.write_bytes(part.read_bytes()[:size])
+    with pytest.raises(simnel.Error, match=f"{part}.*its runs are done again"):
+        growing(line, tmp_path)
+    part.unlink()
+    assert growing(line, tmp_path).to_table().sort_by("run") == whole.sort_by("run")
+
+
+def test_a_part_is_on_the_disk_before_it_has_its_name(line, tmp_path, monkeypatch):
+    done = []
+
+    def noted(what):
+        real = getattr(os, what)
+
+        def note(*arguments):
+            of_directory = what == "fsync" and stat.S_ISDIR(os.fstat(*arguments).st_mode)
+            done.append("fsync of the directory" if of_directory else what)
+            return real(*arguments)
+
+        monkeypatch.setattr(os, what, note)
+
+    noted("fsync")
+    noted("replace")
+    growing(line, tmp_path)
+    assert done == ["fsync", "replace", "fsync of the directory"]
 
 
 def test_two_sweeps_do_not_write_to_one_data_set(line, tmp_path):

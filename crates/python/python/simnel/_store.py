@@ -35,11 +35,12 @@ class Store:
         table: Callable[[Sequence[Tuple[int, Any]]], Table],
     ) -> None:
         try:
+            import pyarrow
             import pyarrow.dataset as dataset
             import pyarrow.parquet as parquet
         except ImportError as error:
             raise Error("a data set needs pyarrow; expected `pip install pyarrow`") from error
-        self._datasets, self._parquet = dataset, parquet
+        self._arrow, self._datasets, self._parquet = pyarrow, dataset, parquet
         self._directory, self._table = Path(directory), table
         self._metadata = {SWEEP: identity.encode()}
         self._rows: List[Tuple[int, Any]] = []
@@ -72,13 +73,21 @@ class Store:
         """Runs that are there."""
         known: Set[int] = set()
         for path in self._parts():
-            part = self._parquet.ParquetFile(path)
-            if (part.schema_arrow.metadata or {}).get(SWEEP) != self._metadata[SWEEP]:
+            try:
+                part = self._parquet.ParquetFile(path)
+                identity = (part.schema_arrow.metadata or {}).get(SWEEP)
+                runs = part.read(["run"]).to_pydict().get("run", ())
+            except (self._arrow.ArrowException, OSError) as error:
+                raise Error(
+                    f"{path}: {error}; expected a whole part: "
+                    "without this file its runs are done again"
+                ) from error
+            if identity != self._metadata[SWEEP]:
                 raise Error(
                     f"{path} belongs to another sweep; expected another directory, "
                     "or the scenario, values and repetitions that it began with"
                 )
-            known.update(part.read(["run"])["run"].to_pylist())
+            known.update(runs)
         return known
 
     def add(self, runs: Sequence[Tuple[int, Any]]) -> None:
@@ -102,8 +111,17 @@ class Store:
         number = int(parts[-1].stem.split("-")[1]) + 1 if parts else 0
         path = self._directory / f"part-{number:06}.parquet"
         unfinished = path.with_name(f".{path.name}")
-        self._parquet.write_table(rows.replace_schema_metadata(self._metadata), unfinished)
+        with open(unfinished, "wb") as file:
+            self._parquet.write_table(rows.replace_schema_metadata(self._metadata), file)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(unfinished, path)
+        # The name is the directory's.
+        directory = os.open(self._directory, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
         self._rows = []
 
     def close(self) -> None:
@@ -115,8 +133,6 @@ class Store:
 
     def dataset(self) -> Any:
         """All of it, read when it is asked for: a ``pyarrow.dataset.Dataset``."""
-        import pyarrow
-
         paths = [str(path) for path in self._parts()]
         schemas = [self._parquet.read_schema(path) for path in paths]
-        return self._datasets.dataset(paths, schema=pyarrow.unify_schemas(schemas))
+        return self._datasets.dataset(paths, schema=self._arrow.unify_schemas(schemas))

@@ -27,7 +27,7 @@ WAITING = 8192
 """Tasks that an executor has at once, at most: several for each core of a hundred machines."""
 
 TICK = 1.0
-"""Seconds after which it is told that no task has ended, to who has other things to do by the clock."""
+"""Seconds without an end of a task after which whoever takes results gets none, to see the time."""
 
 OF_LINE = {one.name for one in fields(Line)} - {"rtt"}
 """Keys of a sweep that are keys of a scenario's line."""
