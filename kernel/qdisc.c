@@ -307,6 +307,14 @@ static noinline const struct simnel_packet *look(struct simnel_sched *q,
 	return packet;
 }
 
+/* The same where no packet leaves. In a dequeue the parents would forget an empty discipline. */
+static noinline void tell_parents_of_none(struct Qdisc *sch)
+{
+	sch->q.qlen++;
+	simnel_tell_parents(sch);
+	sch->q.qlen--;
+}
+
 static noinline struct sk_buff *ask(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
@@ -332,6 +340,9 @@ static noinline struct sk_buff *ask(struct Qdisc *sch)
 		skb = (struct sk_buff *)(unsigned long)packet->handle;
 		if (unlikely(len - 2 >= SIMNEL_MOST_BYTES - 2))
 			len = qdisc_pkt_len(skb);
+		/* While this one counts as queued. */
+		if (unlikely(q->lost_packets))
+			simnel_tell_parents(sch);
 		simnel_books_give(q, skb);
 		sch->q.qlen--;
 		sch->qstats.backlog -= len;
@@ -340,9 +351,8 @@ static noinline struct sk_buff *ask(struct Qdisc *sch)
 			simnel_rewrite(skb, packet->flags);
 	}
 	simnel_books_check(sch);
-	/* Not while nothing is queued: in a dequeue the parents would forget this discipline. */
-	if (unlikely(q->lost_packets) && sch->q.qlen)
-		simnel_tell_parents(sch);
+	if (unlikely(q->lost_packets))
+		tell_parents_of_none(sch);
 	return skb;
 }
 
@@ -362,6 +372,7 @@ static void simnel_qdisc_reset(struct Qdisc *sch)
 		simnel_reset(q->line);
 		simnel_books_check(sch);
 	}
+	/* Whoever resets tells the parents of what was queued. */
 	q->lost_packets = 0;
 	q->lost_bytes = 0;
 	qdisc_watchdog_cancel(&q->watchdog);
