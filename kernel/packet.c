@@ -7,14 +7,23 @@
 
 #include "shim.h"
 
-const u8 *simnel_host_headers(void *context, u64 packet, u32 *length)
+/*
+ * Where the IP header begins. The descriptor tells: below PPPoE, or behind tags, the kernel's own
+ * mark is elsewhere. SIMNEL_FAR stands for all from there on.
+ */
+static u32 network_offset(const struct sk_buff *skb, u32 told)
+{
+	return likely(told < SIMNEL_FAR) ? told : (u32)skb_network_offset(skb);
+}
+
+const u8 *simnel_host_headers(void *context, u64 packet, u32 told, u32 *length)
 {
 	struct Qdisc *sch = context;
 	struct simnel_sched *q = qdisc_priv(sch);
 	const struct sk_buff *skb = (const struct sk_buff *)(unsigned long)packet;
-	int offset = skb_network_offset(skb);
+	u32 offset = network_offset(skb, told);
 
-	if (offset < 0 || offset > skb->len)
+	if (offset > skb->len)
 		return NULL;
 	*length = min_t(u32, SIMNEL_HEADERS, skb->len - offset);
 	return skb_header_pointer(skb, offset, *length, q->headers);
@@ -58,19 +67,45 @@ noinline bool simnel_translate(const struct sk_buff *skb, struct simnel_translat
 #endif
 }
 
-/* Sets in the headers what the discipline has decided. */
-noinline void simnel_rewrite(struct sk_buff *skb, u8 changes)
+static void rewrite_v4(struct iphdr *header, u8 changes)
 {
-	int offset = skb_network_offset(skb);
+	if (changes & SIMNEL_WASH)
+		ipv4_change_dsfield(header, INET_ECN_MASK, 0);
+	if (changes & SIMNEL_MARK)
+		IP_ECN_set_ce(header);
+}
 
+/* This header has no sum of its own: that of the whole packet, if there is one, changes. */
+static void rewrite_v6(struct sk_buff *skb, struct ipv6hdr *header, u8 changes)
+{
 	if (changes & SIMNEL_WASH) {
-		if (skb_protocol(skb, true) == htons(ETH_P_IP)) {
-			if (!skb_try_make_writable(skb, offset + sizeof(struct iphdr)))
-				ipv4_change_dsfield(ip_hdr(skb), INET_ECN_MASK, 0);
-		} else if (!skb_try_make_writable(skb, offset + sizeof(struct ipv6hdr))) {
-			ipv6_change_dsfield(ipv6_hdr(skb), INET_ECN_MASK, 0);
-		}
+		__wsum before = csum_partial(header, sizeof(__be32), 0);
+
+		ipv6_change_dsfield(header, INET_ECN_MASK, 0);
+		if (skb->ip_summed == CHECKSUM_COMPLETE)
+			skb->csum = csum_add(csum_sub(skb->csum, before),
+					     csum_partial(header, sizeof(__be32), 0));
 	}
 	if (changes & SIMNEL_MARK)
-		INET_ECN_set_ce(skb);
+		IP6_ECN_set_ce(skb, header);
+}
+
+/*
+ * Sets in the headers what the discipline has decided. They may have changed since they were read:
+ * what is no IP header of that version now stays.
+ */
+noinline void simnel_rewrite(struct sk_buff *skb, const struct simnel_packet *packet)
+{
+	u32 offset = network_offset(skb, packet->network_offset);
+	bool is_v4 = packet->flags & SIMNEL_IPV4;
+	u32 length = is_v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	u8 *header;
+
+	if (offset > skb->len || skb_ensure_writable(skb, offset + length))
+		return;
+	header = skb->data + offset;
+	if (is_v4 && *header >> 4 == 4)
+		rewrite_v4((struct iphdr *)header, packet->flags);
+	else if (!is_v4 && *header >> 4 == 6)
+		rewrite_v6(skb, (struct ipv6hdr *)header, packet->flags);
 }

@@ -72,7 +72,7 @@ static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u
 	} else {
 		unusual.is_ethernet = skb->dev->type == ARPHRD_ETHER;
 	}
-	arrival->packet.network_offset = min(offset, 255u);
+	arrival->packet.network_offset = min_t(u32, offset, SIMNEL_FAR);
 	arrival->start = skb->data + offset;
 	arrival->captured = skb_headlen(skb) - offset;
 	unusual.remaining = skb->len - offset;
@@ -121,7 +121,7 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 	packet->gso_size = 0;
 	packet->gso_segs = 0;
 	if (unlikely((skb->protocol != htons(ETH_P_IP) && skb->protocol != htons(ETH_P_IPV6)) ||
-		     skb_is_nonlinear(skb) || is_super || offset > 255 || offset > skb->len ||
+		     skb_is_nonlinear(skb) || is_super || offset >= SIMNEL_FAR || offset > skb->len ||
 		     class || q->wants & SIMNEL_WANTS_TRANSLATION)) {
 		hand_over_unusual(sch, skb, class, now);
 		return;
@@ -348,7 +348,7 @@ static noinline struct sk_buff *ask(struct Qdisc *sch)
 		sch->qstats.backlog -= len;
 		_bstats_update(&sch->bstats, len, packet->gso_segs ?: 1);
 		if (unlikely(packet->flags & (SIMNEL_MARK | SIMNEL_WASH)))
-			simnel_rewrite(skb, packet->flags);
+			simnel_rewrite(skb, packet);
 	}
 	simnel_books_check(sch);
 	if (unlikely(q->lost_packets))

@@ -74,7 +74,7 @@ void simnel_tell_parents(struct Qdisc *sch);
 
 /* packet.c */
 bool simnel_translate(const struct sk_buff *skb, struct simnel_translation *translation);
-void simnel_rewrite(struct sk_buff *skb, u8 changes);
+void simnel_rewrite(struct sk_buff *skb, const struct simnel_packet *packet);
 
 /* netlink.c */
 int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack);

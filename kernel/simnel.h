@@ -41,9 +41,15 @@ struct simnel_packet {
 	u8 flags;
 };
 
+/* The network layer is IPv4. */
+#define SIMNEL_IPV4 1
+
 /* To be set in the headers of a packet that leaves. */
 #define SIMNEL_MARK 16
 #define SIMNEL_WASH 32
+
+/* As network_offset: so many bytes or more. */
+#define SIMNEL_FAR 255
 
 /* Lengths from 2 to below this one are in a packet that leaves as they were in the arrival. */
 #define SIMNEL_MOST_BYTES (1 << 19)
@@ -159,7 +165,7 @@ u32 simnel_backlog(const struct simnel_line *line, u64 *bytes);
 
 /* C, called from Rust. */
 void simnel_host_dropped(void *context, u64 packet, u32 reason);
-const u8 *simnel_host_headers(void *context, u64 packet, u32 *length);
+const u8 *simnel_host_headers(void *context, u64 packet, u32 told, u32 *length);
 u32 simnel_host_keyed_hash(u64 packet, u64 first, u64 second);
 void *simnel_host_alloc(size_t size, size_t align);
 void simnel_host_free(void *memory);

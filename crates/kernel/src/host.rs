@@ -9,9 +9,14 @@ use simnel_core::wire::{ack_view, AckView, LinkLayer};
 extern "C" {
     /// Takes `packet` back, which left the discipline without being sent.
     fn simnel_host_dropped(context: *mut c_void, packet: u64, reason: u32);
-    /// The headers of `packet` from that of the network on; how many bytes there are goes to
-    /// `length`. They stay until C is asked again.
-    fn simnel_host_headers(context: *mut c_void, packet: u64, length: *mut u32) -> *const u8;
+    /// The headers of `packet` from that of the network on, which the descriptor has at `offset`;
+    /// how many bytes there are goes to `length`. They stay until C is asked again.
+    fn simnel_host_headers(
+        context: *mut c_void,
+        packet: u64,
+        offset: u32,
+        length: *mut u32,
+    ) -> *const u8;
     /// Linux's hash of `packet`'s flow under a key.
     fn simnel_host_keyed_hash(packet: u64, first: u64, second: u64) -> u32;
 }
@@ -39,7 +44,8 @@ impl PacketOwner for Host {
         let mut length = 0;
         // SAFETY: the handle is of a packet that C still holds; it gives as much as it says.
         let headers = unsafe {
-            let start = simnel_host_headers(self.context, packet.handle, &mut length);
+            let offset = packet.network_offset.into();
+            let start = simnel_host_headers(self.context, packet.handle, offset, &mut length);
             bytes(start, length)?
         };
         let link_header = packet.network_offset;

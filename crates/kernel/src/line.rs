@@ -224,6 +224,7 @@ pub extern "C" fn simnel_dequeue(line: &mut Line, now: u64) -> Option<&Packet> {
 }
 
 const _: () = {
+    assert!(Flags::IPV4.0 == 1, "as in simnel.h");
     assert!(Flags::MARKED.0 == 16 && Flags::WASHED.0 == 32, "as in simnel.h");
     assert!(ByteTime::MOST_BYTES == 1 << 19, "as in simnel.h");
 };

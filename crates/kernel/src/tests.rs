@@ -28,7 +28,12 @@ extern "C" fn simnel_host_dropped(call: *mut c_void, packet: u64, reason: u32) {
 }
 
 #[no_mangle]
-extern "C" fn simnel_host_headers(call: *mut c_void, packet: u64, length: *mut u32) -> *const u8 {
+extern "C" fn simnel_host_headers(
+    call: *mut c_void,
+    packet: u64,
+    _: u32,
+    length: *mut u32,
+) -> *const u8 {
     // SAFETY: as above; the headers stay until the host goes.
     let Some(headers) = (unsafe { &*call.cast::<Host>() }).headers.get(&packet) else {
         return core::ptr::null();
