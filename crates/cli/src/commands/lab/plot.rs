@@ -111,8 +111,9 @@ fn read(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
 
 /// The measures of a sweep's journal that `simnel sweep` prints.
 fn swept(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
-    let results = sweep::results(file)
+    let journal = sweep::Journal::read(file)
         .map_err(|error| miette!(help = "a journal of `simnel sweep`", "{error}"))?;
+    let results = journal.results();
     let names = super::sweep::names(&[], &results);
     let figures: Vec<Figure> =
         names.iter().flat_map(|name| sweep::figures(&results, name)).collect();

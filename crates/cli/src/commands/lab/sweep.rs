@@ -138,7 +138,8 @@ fn print(
     page: Option<PathBuf>,
     out: &mut dyn Write,
 ) -> miette::Result<()> {
-    let results = sweep::results(journal).map_err(report)?;
+    let runs = sweep::Journal::read(journal).map_err(report)?;
+    let results = runs.results();
     let names = names(&args.show, &results);
     if names.is_empty() && !args.show.is_empty() && !results.is_empty() {
         let help = "a part of a name such as groups.ping.application.added_ms.p99; \
@@ -146,11 +147,11 @@ fn print(
         let parts = args.show.join("`, `");
         return Err(misuse_with_help(format!("no measure's name contains `{parts}`"), help));
     }
-    let (done, all) = sweep::progress(journal).map_err(report)?;
+    let (done, all) = runs.progress();
     let page = page.filter(|_| args.report.is_some() || !results.is_empty());
     let mut written = Vec::new();
     if let Some(path) = page {
-        let table = sweep::table(journal).map_err(report)?;
+        let table = runs.table();
         let csv = path.with_extension("csv");
         place::store(&csv, table.csv().as_bytes())?;
         written.push(("runs", csv));

@@ -78,10 +78,12 @@ pub fn read(path: &Path) -> Result<(Scenario, String), (ScenarioError, Option<St
 
 /// Understands `text`; the traces that it names are looked for in `directory`.
 pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Scenario, ScenarioError> {
-    let trace = |name: &str| {
-        files::read_text(&directory.join(name), TRACE).map_err(|error| error.to_string())
-    };
-    Scenario::parse(text, name, &trace)
+    Scenario::parse(text, name, &|name| trace(directory, name))
+}
+
+/// The trace of that name in `directory`.
+pub fn trace(directory: &Path, name: &str) -> Result<String, String> {
+    files::read_text(&directory.join(name), TRACE).map_err(|error| error.to_string())
 }
 
 impl Plan {

@@ -1,7 +1,9 @@
 //! Axes as written; journals that were torn, finished, split and merged.
 
 use super::*;
+use crate::figures::table::Column;
 use crate::figures::{Figure, Line, Plot};
+use crate::files;
 
 const SCENARIO: &str = "duration = \"2s\"\n[line]\nup = \"5mbit\"\ndown = \"5mbit\"\n\
                         [[traffic]]\nkind = \"bulk\"\n[[traffic]]\nkind = \"ping\"\n";
@@ -17,6 +19,10 @@ fn sweep(over: &str, repetitions: u32) -> Sweep {
 
 fn go(sweep: &Sweep, journal: &Path, shard: (usize, usize)) {
     sweep.run(journal, shard, &AtomicBool::new(false), &|| {}).expect("a sweep");
+}
+
+fn read(journal: &Path) -> Journal {
+    Journal::read(journal).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -80,7 +86,7 @@ fn one_sweep_at_a_time_writes_a_journal() {
     assert!(error.what.ends_with("another sweep is writing it"), "{error}");
     drop(other);
     go(&sweep, &journal, (0, 1));
-    assert_eq!(progress(&journal), Ok((1, 1)));
+    assert_eq!(read(&journal).progress(), (1, 1));
 }
 
 #[test]
@@ -124,10 +130,64 @@ fn a_torn_journal_is_finished_and_shards_merge_to_the_same() {
     assert_eq!(sorted("torn"), sorted("whole"));
     assert_eq!(sorted("merged"), sorted("whole"));
 
-    let points = results(&path("merged")).expect("results");
+    let points = read(&path("merged")).results();
     assert_eq!(points.len(), 4);
     let goodput = points[0].values["groups.bulk.goodput_mbps"];
     assert!(goodput.n == 2 && goodput.mean > 1.0, "{goodput:?}");
+}
+
+#[test]
+fn a_merged_journal_keeps_what_is_there_and_belongs_to_one_sweep() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name);
+    let one = sweep("rtt=10ms|40ms", 2);
+    for (name, shard) in [("a", 0), ("b", 1), ("c", 2)] {
+        go(&one, &path(name), (shard, 3));
+    }
+    assert_eq!(merge(&[path("a")], &path("all")), Ok(2));
+    assert_eq!(merge(&[path("b")], &path("all")), Ok(1));
+    // One that is being written, in whose last line a kill came.
+    let text = std::fs::read_to_string(path("c")).expect("a journal");
+    std::fs::write(path("torn"), &text[..text.len() - 9]).expect("written");
+    assert_eq!(merge(&[path("torn")], &path("all")), Ok(1));
+    assert_eq!(merge(&[path("c")], &path("all")), Ok(0));
+    assert_eq!(read(&path("all")).progress(), (4, 4));
+
+    let before = std::fs::read(path("all")).expect("a journal");
+    go(&sweep("rtt=10ms", 2), &path("other"), (0, 1));
+    std::fs::write(path("notes"), "mine\n").expect("written");
+    let writing = File::open(path("all")).expect("a journal");
+    for (from, to, said) in [
+        ("other", "all", "all belongs to another sweep"),
+        ("a", "notes", "line 1 is no line"),
+        ("a", "all", "another sweep is writing it"),
+    ] {
+        if said.contains("writing") {
+            assert!(files::try_lock(&writing));
+        }
+        let error = merge(&[path(from)], &path(to)).expect_err(said);
+        assert!(error.what.contains(said), "{error}");
+    }
+    assert_eq!(std::fs::read(path("all")).expect("a journal"), before);
+    assert_eq!(std::fs::read(path("notes")).expect("still there"), b"mine\n");
+}
+
+/// Two scenarios of one text in two directories are two sweeps.
+#[test]
+fn a_journal_belongs_to_its_traces() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = |name: &str, milliseconds: &str| {
+        let home = directory.path().join(name);
+        std::fs::create_dir(&home).expect("a directory");
+        std::fs::write(home.join("down.trace"), milliseconds).expect("written");
+        let text = SCENARIO.replace("down = \"5mbit\"", "trace.down = \"down.trace\"");
+        Sweep::new("test", &text, &home, axes("rtt=10ms"), 1).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let (a, b) = (trace("a", "1\n2\n"), trace("b", "1\n9\n"));
+    let journal = directory.path().join("journal");
+    go(&a, &journal, (0, 1));
+    let refused = b.run(&journal, (0, 1), &AtomicBool::new(false), &|| {});
+    assert!(refused.is_err_and(|error| error.what.contains("another sweep")));
 }
 
 #[test]
@@ -136,7 +196,7 @@ fn results_are_shown_by_their_axes() {
     let journal = directory.path().join("journal");
     go(&sweep("rtt=10ms|20ms|30ms,rate=1mbit|2mbit,qdisc=fq_codel|sfq", 1), &journal, (0, 1));
     let name = "groups.bulk.goodput_mbps";
-    let results = results(&journal).expect("results");
+    let results = read(&journal).results();
     let panels = figures(&results, name);
     let titles: Vec<&str> = panels.iter().map(|figure| figure.title.as_str()).collect();
     let titled = |rate| format!("goodput of bulk, Mbit/s, rate {rate}");
@@ -164,7 +224,7 @@ fn a_table_has_a_row_a_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let journal = directory.path().join("journal");
     go(&sweep("rtt=10ms|20ms", 2), &journal, (0, 1));
-    let table = table(&journal).expect("a table");
+    let table = read(&journal).table();
     assert_eq!(table.rows(), 4);
     let first: Vec<&str> = table.columns.iter().take(2).map(|(name, _)| name.as_str()).collect();
     assert_eq!(first, ["rtt", "seed"]);
@@ -177,7 +237,7 @@ fn what_never_arrived_is_counted_and_has_no_times() {
     let directory = tempfile::tempdir().expect("a directory");
     let journal = directory.path().join("journal");
     go(&sweep("rtt=10s|10ms", 1), &journal, (0, 1));
-    let results = results(&journal).expect("results");
+    let results = read(&journal).results();
     let of = |n: usize, name: &str| {
         let name = format!("groups.ping.application.{name}");
         results[n].values.get(&name).map(|value| value.mean)
@@ -209,6 +269,7 @@ fn a_line_that_does_not_belong_to_the_sweep_is_refused() {
         (3, "\"seed\":2", "\"seed\":4", "run 3 has seed 2", true),
         (3, "20ms", "10ms", "run 3 has another setting", true),
         (3, "\"run\":3", "\"run\":2", "run 2 has seed 1", true),
+        (3, "\"rtt\"", "\"rate\"", "run 3 has another setting", false),
     ] {
         let is_it = |line: &&str| line.contains(&format!("\"run\":{run},"));
         let line = whole.lines().find(is_it).expect("its line");
@@ -220,7 +281,7 @@ fn a_line_that_does_not_belong_to_the_sweep_is_refused() {
         let error = resumed.expect_err(to);
         assert!(error.what.contains(&expected), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("still there"), edited);
-        let told = results(&path).map_err(|error| error.what.contains(&expected));
+        let told = Journal::read(&path).map_err(|error| error.what.contains(&expected));
         assert_eq!(told.err(), (!is_sweep).then_some(true), "{to}");
     }
 }
