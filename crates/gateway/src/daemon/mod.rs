@@ -223,7 +223,8 @@ impl Daemon {
             None => None,
         };
         warnings.extend(gateway.warnings());
-        let (presence, tables) = Presence::new(&interface, gateway.queues(), gateway.is_for_port(), sys::now());
+        let (presence, tables) =
+            Presence::new(&interface, gateway.queues(), gateway.is_for_port(), sys::now());
         warnings.extend(tables);
         self.served.push(Served { gateway, presence, driver, told: Told::default() });
         warnings.into_iter().for_each(|warning| self.warn(warning));

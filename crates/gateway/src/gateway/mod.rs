@@ -580,7 +580,9 @@ mod tests {
                 own: Own::default(),
             };
             let mut gateway = match Gateway::up(settings, watch, None, None) {
-                Err(error @ Error::KernelLacks { .. }) => return eprintln!("NOT RUN: {NAME}: {error}"),
+                Err(error @ Error::KernelLacks { .. }) => {
+                    return eprintln!("NOT RUN: {NAME}: {error}")
+                }
                 gateway => gateway.unwrap(),
             };
             let running = |gateway: &Gateway| gateway.show().unwrap()[0].status.root.config.clone();

@@ -234,8 +234,7 @@ impl Presence {
         }
         let misfit = self.bridge.as_ref().and_then(|bridge| bridge.misfit.clone());
         let elsewhere = self.ways.elsewhere(&self.interface);
-        self.trouble =
-            trouble(state, &changes, self.trouble.take()).or(misfit).or(elsewhere);
+        self.trouble = trouble(state, &changes, self.trouble.take()).or(misfit).or(elsewhere);
         changes
     }
 
