@@ -106,7 +106,10 @@ impl Arrival {
         *packet = classifier.classify(link, head, unusual.remaining, told.handle);
         (packet.len, packet.adj_len, packet.truesize) = (told.len, told.adj_len, told.truesize);
         (packet.mark, packet.class) = (told.mark, told.class);
-        (packet.gso_size, packet.gso_segs) = (told.gso_size, told.gso_segs);
+        if told.gso_size != 0 {
+            let bytes = unusual.remaining.saturating_add(told.network_offset.into());
+            describe_super(packet, &told, bytes);
+        }
         // SAFETY: the caller's promise.
         if let Some(translation) = unsafe { unusual.translation.as_ref() } {
             translation.apply(packet, classifier);
@@ -114,6 +117,24 @@ impl Arrival {
         if unusual.class != 0 {
             chooser.apply(unusual.class, packet);
         }
+    }
+}
+
+/// Completes the descriptor of a super-packet of `bytes`. Where the kernel's length holds the
+/// headers of all segments, each is a piece of that length, and none is repeated.
+#[cold]
+fn describe_super(packet: &mut Packet, told: &Packet, bytes: u32) {
+    let headers = u32::from(packet.header_len);
+    let payload = bytes.saturating_sub(headers);
+    (packet.gso_size, packet.gso_segs) = (told.gso_size, told.gso_segs);
+    // Those that come from a guest are not counted.
+    if packet.gso_segs == 0 {
+        let segments = payload.div_ceil(u32::from(told.gso_size).max(1));
+        packet.gso_segs = segments.min(u32::from(u16::MAX)) as u16;
+    }
+    if told.len > bytes {
+        packet.gso_size = told.gso_size.saturating_add(packet.header_len.into());
+        packet.header_len = 0;
     }
 }
 

@@ -384,6 +384,45 @@ fn a_full_queue_gives_packets_back() {
     assert_eq!([guest.dequeue(0), guest.dequeue(0), guest.dequeue(0)], [1, 2, 0]);
 }
 
+/// Each segment of a super-packet is paid for once with its headers: 14 + 28 bytes and 500, of the
+/// last one 100, at a byte per microsecond.
+#[test]
+fn a_super_packet_costs_what_its_segments_do() {
+    let (headers, segments, payload) = (14 + 28, 10, 9 * 500 + 100);
+    let whole = headers + payload;
+    for (words, len, counted, expected) in [
+        ("raw", whole + 9 * headers, segments, payload + 10 * headers),
+        // From a guest.
+        ("raw", whole + 9 * headers, 0, payload + 10 * headers),
+        // The kernel did not find the headers.
+        ("raw", whole, segments, payload + 10 * headers),
+        // 14 bytes less and 20 more.
+        ("noatm overhead 20", whole + 9 * headers, segments, payload + 10 * (headers + 6)),
+        ("noatm overhead 20 mpu 200", whole + 9 * headers, 0, payload + 10 * (headers + 6) + 52),
+        // 548 bytes are 12 cells, 148 are 4.
+        ("atm overhead 20", whole + 9 * headers, 0, 53 * (9 * 12 + 4)),
+    ] {
+        let words = format!("cake bandwidth 8mbit besteffort no-split-gso {words}");
+        let mut guest = Guest::new(&words).unwrap();
+        let bytes = packet(1);
+        for handle in 1..=2 {
+            let line = guest.line();
+            line.arrival.packet = Packet::new(handle, len);
+            line.arrival.packet.gso_size = 500;
+            line.arrival.packet.gso_segs = counted as u16;
+            (line.arrival.start, line.arrival.captured) = (bytes.as_ptr(), bytes.len() as u32);
+            let translation = core::ptr::null();
+            let unusual = Unusual { translation, remaining: whole - 14, class: 0, is_ethernet: 0 };
+            // SAFETY: the arrival's bytes live during the call.
+            unsafe { simnel_enqueue(line, Some(&unusual), 0) };
+        }
+        let left = simnel_dequeue(guest.line(), 0).map(|left| (left.len, left.segments()));
+        assert_eq!(left, Some((len, segments)), "{words}");
+        let due = simnel_next_event(guest.line());
+        assert_eq!(due, u64::from(expected) * 1_000, "{words}, {len} bytes");
+    }
+}
+
 /// A filter picks the queue; whose acknowledgement a packet is, its headers tell.
 #[test]
 fn acknowledgements_of_others_stay_in_a_chosen_queue() {
