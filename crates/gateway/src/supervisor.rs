@@ -11,10 +11,10 @@
 //!
 //! A daemon that ends before it is ready, or because it was told to, is the end of the supervisor
 //! as well. Any other end is mended: another daemon begins, with what the last one was told since
-//! the settings were read, at the start or by a reload (`reloaded.rs`). In the pause before it the interfaces' locks are the supervisor's, and
-//! go to that daemon: nobody else takes them over meanwhile. After too many in a row the supervisor
-//! gives up with an error, for the service manager to see. That is told who is alive
-//! (sd_notify(3)), here alone.
+//! the settings were read, at the start or by a reload (`reloaded.rs`). In the pause before it the
+//! interfaces' locks are the supervisor's, and go to that daemon: nobody else takes them over
+//! meanwhile. After too many in a row the supervisor gives up with an error, for the service
+//! manager to see. That is told who is alive (sd_notify(3)), here alone.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};

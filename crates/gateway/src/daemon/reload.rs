@@ -13,7 +13,7 @@ use crate::notice::Notice;
 use crate::settings::{Backend, Settings};
 
 impl Daemon {
-    /// What `file` says now, as it is written and as settings.
+    /// Text and settings of `file` as it is now.
     ///
     /// # Errors
     /// Those of [`config::read`]; or the file is one that may have no end, or names another

@@ -2,12 +2,12 @@
 //!
 //! Our rules go by the interface's name. Where it is taken down, deleted and made again, they stand
 //! and work as soon as it is back; where it gets another name, traffic passes by them, and that
-//! must be told. A changed MTU changes quanta and limits: the disciplines follow. Nothing of ours
-//! goes by the interface's addresses, but connections do, so other ones are told. A default route
-//! that leaves by another interface takes the traffic along. A bridge takes frames along that only
-//! rules of its family see: these were chosen as the interface was taken over. Tables of others come and go (ours can
-//! be removed by nobody else): a flowtable among them may lead packets past us from then on, and a
-//! rule that queues may bring us what is not ours.
+//! must be told. Another MTU or queue length changes quanta and limits: the disciplines follow.
+//! Nothing of ours goes by the interface's addresses, but connections do, so other ones are told. A
+//! default route that leaves by another interface takes the traffic along. Frames between ports of
+//! a bridge are seen by rules of its family alone, which is chosen as the interface is taken over.
+//! Tables of others come and go (ours can be removed by nobody else): a flowtable among them may
+//! lead packets past us from then on, and a rule that queues may bring us what is not ours.
 
 mod ways;
 
@@ -143,7 +143,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// What is watched where rules are of a bridge's family, or of the other.
+/// The watch over its being a port of a bridge, or none, as the rules need it.
 struct Bridge {
     is_for_port: bool,
     /// How the interface is not what the rules are for.
