@@ -9,6 +9,11 @@
 /* Room for settings and statistics in a message. */
 #define ROOM 12288
 
+#ifndef NL_SET_ERR_MSG_FMT
+/* Texts of refusals that are kept. */
+#define REFUSALS 16
+#endif
+
 /* Passes a refusal on. */
 int simnel_refuse(const struct simnel_message *message, struct netlink_ext_ack *extack)
 {
@@ -16,12 +21,14 @@ int simnel_refuse(const struct simnel_message *message, struct netlink_ext_ack *
 	/* Of longer text the kernel's log would tell. */
 	NL_SET_ERR_MSG_FMT(extack, "%.*s", NETLINK_MAX_FMTMSG_LEN - 1, message->text);
 #else
-	/* The text must outlive the request; the next one may overwrite it. */
-	static char last[sizeof(message->text)];
+	/* The text must outlive the request, and others may be refused before it is read. */
+	static char texts[REFUSALS][sizeof(message->text)];
+	static atomic_t next = ATOMIC_INIT(0);
+	char *text = texts[(u32)atomic_inc_return(&next) % REFUSALS];
 
-	strscpy(last, message->text, sizeof(last));
+	strscpy(text, message->text, sizeof(message->text));
 	if (extack)
-		extack->_msg = last;
+		extack->_msg = text;
 #endif
 	return -message->error;
 }
