@@ -9,6 +9,20 @@
 /* Room for settings and statistics in a message. */
 #define ROOM 12288
 
+/* What the kernel's own counters take in a message. */
+#define OWN_COUNTERS 256
+
+/*
+ * Room for statistics that come before the kernel's counters. A notification is as long as it is:
+ * without room it would not be sent. Of a dump, what has no room here comes in the next message.
+ */
+static u32 statistics_room(const struct sk_buff *skb)
+{
+	int room = skb_tailroom(skb) - OWN_COUNTERS;
+
+	return skb->sk ? ROOM : clamp(room, 0, ROOM);
+}
+
 #ifndef NL_SET_ERR_MSG_FMT
 /* Texts of refusals that are kept. */
 #define REFUSALS 16
@@ -148,16 +162,16 @@ int simnel_put_statistics(struct Qdisc *sch, const struct simnel_counters *count
 			  struct gnet_dump *dump)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
+	u32 length, most = statistics_room(dump->skb);
 	u8 *room = kvmalloc(ROOM, GFP_KERNEL);
 	int error = -1;
-	u32 length;
 
 	if (!room)
 		return -1;
-	length = simnel_statistics(q->line, counters, room, ROOM);
+	length = simnel_statistics(q->line, counters, room, most);
 	if (!length)
 		error = 0;
-	else if (length > ROOM)
+	else if (length > most)
 		error = -1;
 	else if (q->wants & SIMNEL_WANTS_NEST)
 		error = nla_put(dump->skb, TCA_STATS_APP, length, room) ? -1 : 0;

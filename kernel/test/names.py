@@ -1,8 +1,10 @@
 """What tc's users do: python3 names.py. Inside a guest, with the module loaded."""
 
+import socket
+import struct
 import sys
 
-from tc import Tc, complaints, link, words
+from tc import RTM_NEWQDISC, TCA_KIND, Tc, attributes, complaints, link, words
 
 CASES = [
     # verb, words, error number, part of the text
@@ -22,6 +24,35 @@ CASES = [
     ("add", "", 0, ""),
     ("del", None, 0, ""),
 ]
+# Each has more to tell than the one before.
+NOTIFIED = ["fq_codel", "cake bandwidth 10mbit", "cake bandwidth 10mbit diffserv4",
+            "cake bandwidth 10mbit diffserv8 nat ack-filter overhead 18 mpu 64"]
+
+
+def news(listener):
+    """Kinds of messages that come, and of the disciplines that they tell of."""
+    while True:
+        try:
+            part = listener.recv(65536)
+        except socket.timeout:
+            return
+        while part:
+            length, kind = struct.unpack("IH", part[:6])
+            yield kind, attributes(part[36:length]).get(TCA_KIND)
+            part = part[(length + 3) & ~3 :]
+
+
+def unheard(tc):
+    """Settings of which the kernel tells nobody who listens."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as listener:
+        listener.bind((0, 1 << 3))
+        listener.settimeout(0.2)
+        for text in NOTIFIED:
+            tc.send("replace", "n0", "simnel", words(text))
+            if (RTM_NEWQDISC, b"simnel\0") not in list(news(listener)):
+                yield text
+            tc.send("del", "n0", "simnel")
+            list(news(listener))
 
 
 def main():
@@ -35,6 +66,9 @@ def main():
             print(f"{verb} {text}: {error} {told!r}, not {number} and {part!r}")
             wrong += 1
         tc.dump()
+    for text in unheard(tc):
+        print(f"{text}: nobody hears of it")
+        wrong += 1
     found = complaints()
     print("\n".join(found) if found else f"{len(CASES)} requests, nothing in the log")
     sys.exit(bool(found) or bool(wrong))

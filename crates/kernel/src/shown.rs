@@ -27,7 +27,7 @@ pub(crate) fn options(config: &Config, form: Form, out: &mut [u8]) -> Result<usi
 }
 
 /// Writes the statistics that are the discipline's own; in JSON with sojourn times, of the packets
-/// that it has queued.
+/// that it has queued. Without room for both only the text, or nothing.
 pub(crate) fn statistics(
     snapshot: &Snapshot,
     sojourns: &Sojourns,
@@ -38,10 +38,13 @@ pub(crate) fn statistics(
     written.map_err(|_| Full)?;
     text.push('\0');
     json.push('\0');
-    let mut out = Writer::new(out);
-    out.attribute(TEXT, text.as_bytes());
-    out.attribute(JSON, json.as_bytes());
-    out.finish()
+    let mut write = |attributes: &[(u16, &str)]| {
+        let mut out = Writer::new(&mut *out);
+        attributes.iter().for_each(|&(number, value)| out.attribute(number, value.as_bytes()));
+        out.finish()
+    };
+    let written = write(&[(TEXT, &text), (JSON, &json)]).or_else(|_| write(&[(TEXT, &text)]));
+    Ok(written.unwrap_or(0))
 }
 
 fn whole(snapshot: &Snapshot, sojourns: &Sojourns, out: &mut String) -> fmt::Result {

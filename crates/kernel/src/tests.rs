@@ -374,6 +374,31 @@ impl Drop for Told {
     }
 }
 
+/// Where a message has no room for all, the text comes first.
+#[test]
+fn statistics_are_as_long_as_there_is_room() {
+    let mut guest = Guest::new("cake bandwidth 10mbit diffserv8").unwrap();
+    let mut told = Told::new();
+    told.read(&mut guest);
+    let numbers = |room: &[u8]| Attributes::new(room).map(|one| one.number).collect::<Vec<_>>();
+    let mut write = |most: usize| {
+        let mut room = std::vec![0; most];
+        let out = room.as_mut_ptr();
+        // SAFETY: the counters are freed with `told`; the room has the size that is said.
+        let length = unsafe { simnel_statistics(guest.line(), &*told.0, out, most as u32) };
+        room.truncate(length as usize);
+        room
+    };
+    let all = write(12_288);
+    assert_eq!(numbers(&all), [2, 3]);
+    let text = write(all.len() - 1);
+    assert_eq!(numbers(&text), [2]);
+    assert!(all.starts_with(&text));
+    assert_eq!(numbers(&write(text.len())), [2]);
+    assert_eq!(write(text.len() - 1), []);
+    assert_eq!(write(0), []);
+}
+
 #[test]
 fn a_full_queue_gives_packets_back() {
     let mut guest = Guest::new("pfifo limit 2").unwrap();
