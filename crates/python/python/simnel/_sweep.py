@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import os
 import re
 import signal
@@ -17,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _simnel, cluster
+from ._identity import code, identity, traces
 from ._progress import watched
 from ._simnel import Error, Stop, Table
 from ._simulate import Scenario
@@ -101,15 +100,20 @@ def sweep(
         if not values:
             raise Error(f"`{key}` has no values; expected one or more")
         for n, value in enumerate(values):
+            said = f"{key}={_shown(value)}"
             if value in values[:n]:
-                twice = f"{key}={_shown(value)}"
-                raise Error(f"`{twice}` is said twice; expected each value once, and repetitions")
+                raise Error(f"`{said}` is said twice; expected each value once, and repetitions")
+            if _shown(value) in map(_shown, values[:n]):
+                raise Error(f"`{said}` stands for two values; expected some that rows tell apart")
     # Disciplines are handed over beside the scenario, and so after it.
     paths = [_path(key) for key in keys if key != "qdisc"]
     scenario._read.check_keys(paths + ["qdisc"] * ("qdisc" in keys))
     settings = [dict(zip(keys, values)) for values in product(*axes)]
     # What is wrong is refused before anything runs.
-    jobs = _jobs(scenario, settings, repetitions, qdisc)
+    made = _made(scenario, settings, qdisc)
+    jobs: Iterator[Tuple[int, Job]] = enumerate(
+        (read, words, seed + 1) for read, words in made for seed in range(repetitions)
+    )
     total = len(settings) * repetitions
 
     def table(runs: Sequence[Tuple[int, Values]]) -> Table:
@@ -119,8 +123,8 @@ def sweep(
         told = opened.enter_context(watched(progress, total, "runs"))
         store = None
         if to is not None:
-            identity = _identity(scenario, settings, repetitions, qdisc)
-            store = opened.enter_context(closing(Store(to, identity, table)))
+            sweep_is = _identity(scenario, settings, repetitions, made)
+            store = opened.enter_context(closing(Store(to, sweep_is, table)))
             jobs = (one for one in jobs if one[0] not in store.known)
         done = len(store.known) if store else 0
         runs: List[Tuple[int, Values]] = []
@@ -132,10 +136,10 @@ def sweep(
     return store.dataset() if store else table(sorted(runs))
 
 
-def _jobs(
-    scenario: Scenario, settings: List[Point], repetitions: int, qdisc: Any
-) -> Iterator[Tuple[int, Job]]:
-    """All runs, numbered. Every setting is understood before the first is handed out."""
+def _made(
+    scenario: Scenario, settings: List[Point], qdisc: Any
+) -> List[Tuple[_simnel.Scenario, Any]]:
+    """Each setting's scenario and discipline, understood."""
     made = []
     for point in settings:
         words = point.get("qdisc", qdisc)
@@ -147,9 +151,7 @@ def _jobs(
             place = ", ".join(f"{key}={_shown(value)}" for key, value in point.items())
             raise Error(f"{error} (at {place})") from None
         made.append((read, words))
-    return enumerate(
-        (read, words, seed + 1) for read, words in made for seed in range(repetitions)
-    )
+    return made
 
 
 def _path(key: str) -> str:
@@ -287,11 +289,18 @@ def _shown(value: Any) -> str:
     return str(getattr(value, "__name__", value))
 
 
-def _identity(scenario: Scenario, settings: List[Point], repetitions: int, qdisc: Any) -> str:
+def _identity(
+    scenario: Scenario,
+    settings: List[Point],
+    repetitions: int,
+    made: List[Tuple[_simnel.Scenario, Any]],
+) -> str:
     """What tells this sweep from all others."""
     shown = [{key: _shown(value) for key, value in point.items()} for point in settings]
-    whole = [_simnel.__version__, scenario.toml, shown, repetitions, _shown(qdisc)]
-    return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
+    disciplines = {id(own): own for _, own in made}.values()
+    codes = [own if isinstance(own, str) else code(own) for own in disciplines]
+    files = traces({id(read): read for read, _ in made}.values())
+    return identity([_simnel.__version__, scenario.toml, shown, repetitions, codes, files])
 
 
 def _table(
