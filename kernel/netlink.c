@@ -6,8 +6,12 @@
 
 #include "shim.h"
 
-/* Room for settings and statistics in a message. */
-#define ROOM 12288
+/*
+ * Room for settings, and for statistics. Both are in one message, which readers expect to be below
+ * 32 KiB: longer settings are refused.
+ */
+#define SETTINGS_ROOM 18432
+#define STATISTICS_ROOM 12288
 
 /* What the kernel's own counters take in a message. */
 #define OWN_COUNTERS 256
@@ -20,7 +24,7 @@ static u32 statistics_room(const struct sk_buff *skb)
 {
 	int room = skb_tailroom(skb) - OWN_COUNTERS;
 
-	return skb->sk ? ROOM : clamp(room, 0, ROOM);
+	return skb->sk ? STATISTICS_ROOM : clamp(room, 0, STATISTICS_ROOM);
 }
 
 #ifndef NL_SET_ERR_MSG_FMT
@@ -144,14 +148,14 @@ int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 int simnel_qdisc_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	u8 *room = kvmalloc(ROOM, GFP_KERNEL);
+	u8 *room = kvmalloc(SETTINGS_ROOM, GFP_KERNEL);
 	int error = -EMSGSIZE;
 	u32 length;
 
 	if (!room)
 		return -ENOMEM;
-	length = simnel_options(q->line, room, ROOM);
-	if (length <= ROOM)
+	length = simnel_options(q->line, room, SETTINGS_ROOM);
+	if (length <= SETTINGS_ROOM)
 		error = nla_put(skb, TCA_OPTIONS, length, room);
 	kvfree(room);
 	return error ? error : skb->len;
@@ -163,7 +167,7 @@ int simnel_put_statistics(struct Qdisc *sch, const struct simnel_counters *count
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	u32 length, most = statistics_room(dump->skb);
-	u8 *room = kvmalloc(ROOM, GFP_KERNEL);
+	u8 *room = kvmalloc(STATISTICS_ROOM, GFP_KERNEL);
 	int error = -1;
 
 	if (!room)

@@ -4,7 +4,15 @@ import socket
 import struct
 import sys
 
-from tc import RTM_NEWQDISC, TCA_KIND, Tc, attributes, complaints, link, words
+from tc import RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, Tc, attributes, complaints, link, words
+
+
+
+def tree(classes):
+    """The words of a tree of so many classes."""
+    return "htb default 10" + "".join(
+        f" class 1:{16 + n:x} rate 1mbit ceil 10mbit fq_codel" for n in range(classes))
+
 
 CASES = [
     # verb, words, error number, part of the text
@@ -19,7 +27,10 @@ CASES = [
     ("replace", "htb rate 10mbit", 0, ""),
     ("replace", "caek", 22, "`caek`"),
     ("replace", "cake queues 32 host-load active host-prefix 64 host-guard", 0, ""),
+    ("replace", tree(90), 0, ""),
+    ("change", tree(120), 22, "bytes of words"),
     ("del", None, 0, ""),
+    ("add", tree(120), 22, "bytes of words"),
     ("del", None, 22, ""),
     ("add", "", 0, ""),
     ("del", None, 0, ""),
@@ -55,17 +66,26 @@ def unheard(tc):
             list(news(listener))
 
 
+def is_shown(tc):
+    """True if our discipline is among all that the kernel shows."""
+    shown = [attributes(message[36:]).get(TCA_KIND) for message in tc.messages(RTM_GETQDISC, 0)]
+    return b"simnel\0" in shown
+
+
 def main():
     tc = Tc()
     link("add", "n0", "type", "dummy")
     link("set", "n0", "up")
-    wrong = 0
+    wrong, is_there = 0, False
     for verb, text, number, part in CASES:
         error, told = tc.send(verb, "n0", "simnel", None if text is None else words(text))
         if error != number or part not in told:
             print(f"{verb} {text}: {error} {told!r}, not {number} and {part!r}")
             wrong += 1
-        tc.dump()
+        is_there = is_there if error else verb != "del"
+        if is_shown(tc) != is_there:
+            print(f"{verb} {text}: then shown: {not is_there}")
+            wrong += 1
     for text in unheard(tc):
         print(f"{text}: nobody hears of it")
         wrong += 1

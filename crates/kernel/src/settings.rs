@@ -2,7 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use core::fmt::Display;
+use core::fmt::{self, Display, Write};
 use core::ops::RangeInclusive;
 
 use simnel_core::netlink::{Attributes, Options};
@@ -19,6 +19,9 @@ pub(crate) const ENOMEM: i32 = 12;
 const OWN_NAME: &str = "simnel";
 /// Number of the attribute that holds the words, with or without a zero at the end.
 pub(crate) const WORDS: u16 = 1;
+/// Most bytes of words that settings are shown in, so that a message has room for them
+/// (`SETTINGS_ROOM` in kernel/netlink.c, with space for numbers that grow).
+const MOST_WORDS: usize = 18_000;
 /// Settings where a request says nothing.
 const DEFAULT: &str = "cake";
 /// Numbers by which a filter of `cake` names a queue (minor) or a host (major), as Linux has them.
@@ -116,6 +119,11 @@ impl Request {
             _ => parse(words),
         };
         let config = config.map_err(|error| Refusal::new(EINVAL, &error))?;
+        let length = shown_length(&config);
+        if length > MOST_WORDS {
+            let text = format!("{length} bytes of words are too many: at most {MOST_WORDS}");
+            return Err(Refusal::new(EINVAL, &text));
+        }
         Ok((config, old.map_or(asked, |(_, form)| form)))
     }
 
@@ -130,6 +138,22 @@ impl Request {
             kind == OWN_NAME && words.split_whitespace().next() == Some(PARALLEL)
         })
     }
+}
+
+/// Bytes of the words that settings are shown in.
+fn shown_length(config: &Config) -> usize {
+    struct Count(usize);
+
+    impl Write for Count {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 += text.len();
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting does not fail.
+    let _ = write!(count, "{config}");
+    count.0
 }
 
 /// The words among the options of our own name.

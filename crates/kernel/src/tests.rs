@@ -202,7 +202,7 @@ impl Guest {
     }
 
     fn words(&mut self) -> String {
-        let mut room = std::vec![0; 400];
+        let mut room = std::vec![0; 18_432];
         // SAFETY: there is as much room as stated.
         let length = unsafe { simnel_options(self.line(), room.as_mut_ptr(), room.len() as u32) };
         let mut attributes = Attributes::new(&room[..length as usize]);
@@ -498,6 +498,22 @@ fn settings_change_in_place_and_mistakes_are_told() {
     assert!(error.starts_with("simnel: ") && error.contains("`bandwidth`"), "{error}");
     let error = Guest::new("caek").err().unwrap();
     assert!(error.contains("`cake`"), "{error}");
+}
+
+/// What no message has room for would hide, and hide the disciplines behind it.
+#[test]
+fn settings_that_cannot_be_shown_are_refused() {
+    let tree = |classes: u32| {
+        let class = |n| format!(" class 1:{n:x} rate 1mbit ceil 10mbit fq_codel");
+        "htb default 10".to_owned() + &(0x10..0x10 + classes).map(class).collect::<String>()
+    };
+    let mut guest = Guest::new(&tree(90)).unwrap();
+    assert!((12_288..18_000).contains(&guest.words().len()), "{}", guest.words().len());
+    let error = Guest::new(&tree(120)).err().unwrap();
+    assert!(error.contains("bytes of words are too many: at most 18000"), "{error}");
+    let error = guest.change(&tree(120)).unwrap_err();
+    assert!(error.contains("bytes of words are too many"), "{error}");
+    assert!(guest.words().len() < 18_000);
 }
 
 #[test]
