@@ -14,6 +14,7 @@ import pytest
 import simnel
 from simnel import _simnel, _store, _sweep, geomspace
 from simnel._store import Store
+from simnel._words import toml
 
 OVER = {"rtt": ["10ms", "100ms"], "qdisc": ["cake bandwidth {rate}", "fq_codel"]}
 
@@ -163,6 +164,18 @@ def test_geometric_steps_keep_their_unit():
     assert geomspace("10ms", "1000ms", 3) == ["10ms", "100ms", "1000ms"]
     assert geomspace("1mbit", "8mbit", 4) == ["1mbit", "2mbit", "4mbit", "8mbit"]
     assert geomspace("5", "5", 1) == ["5"]
+    assert geomspace("5", "5", 3) == ["5"] * 3
+    assert geomspace("100kbit", "1000kbit", 1) == ["100kbit"]
+    # Without exponents, and the ends as they are said.
+    assert geomspace("1000000bit", "4000000bit", 3) == ["1000000bit", "2000000bit", "4000000bit"]
+    assert geomspace("1234567bit", "7654321bit", 2) == ["1234567bit", "7654321bit"]
+    assert geomspace("0.0000001%", "0.00001%", 3) == ["0.0000001%", "0.000001%", "0.00001%"]
+    # Counts are whole.
+    assert geomspace("1", "16", 4) == ["1", "3", "6", "16"]
+    assert geomspace("100000", "10000000", 3) == ["100000", "1000000", "10000000"]
+    assert geomspace("1.0", "2", 3) == ["1.0", "1.41421", "2"]
+    with pytest.raises(simnel.Error, match="no 10 whole numbers from `1` to `4`"):
+        geomspace("1", "4", 10)
     for wrong in (("10ms", "1s", 3), ("x", "1s", 3), ("0ms", "1ms", 2), ("2ms", "1ms", 2), (1, 10, 3), ("1..2", "3", 2)):
         with pytest.raises(simnel.Error, match="no range"):
             geomspace(*wrong)
@@ -378,6 +391,23 @@ def test_a_value_of_another_type_is_a_type_error(line):
         simnel.Scenario.of(line).run(seed=1.5)
     with pytest.raises(TypeError):
         simnel.replay("some.pcap", "pfifo", rate=5)
+
+
+def test_numbers_of_numpy_are_numbers(line):
+    np = pytest.importorskip("numpy")
+    traffic = [simnel.bulk(np.int64(2)), simnel.browsing(np.float64(1.5))]
+    text = simnel.Scenario.of(line, traffic).toml
+    assert "count = 2\n" in text and "rate = 1.5\n" in text
+    for key, values in [
+        ("traffic.bulk.count", np.arange(1, 3)),
+        ("traffic.browsing.rate", np.linspace(0.5, 2, 2)),
+    ]:
+        table = simnel.sweep(
+            line, traffic, over={key: values}, repetitions=1, duration="1s", warmup="0s",
+            progress=False,
+        )
+        assert table[key] == [str(value) for value in values.tolist()]
+    assert toml([True, np.float32(0.5), np.uint8(3)]) == "[true, 0.5, 3]"
 
 
 def test_several_runs_are_one_task(line, tmp_path):

@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import fields
+from decimal import Decimal
 from itertools import islice, product
 from queue import Empty, SimpleQueue
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -40,6 +41,8 @@ Values = Dict[str, float]
 def geomspace(first: str, last: str, points: int) -> List[str]:
     """``points`` quantities from ``first`` to ``last`` with equal ratios, in the unit of ``first``.
 
+    Numbers without a unit, such as counts, are whole if both are written without a point.
+
     >>> geomspace("10ms", "1000ms", 3)
     ['10ms', '100ms', '1000ms']
     """
@@ -54,8 +57,19 @@ def geomspace(first: str, last: str, points: int) -> List[str]:
     low, high, unit = float(begin[1]), float(end[1]), begin[2]
     if not 0 < low <= high:
         raise Error(f"no range from `{first}` to `{last}`; expected two that rise from above zero")
-    shares = (n / max(points - 1, 1) for n in range(points))
-    return [f"{float(f'{low * (high / low) ** share:.6g}'):g}{unit}" for share in shares]
+    whole = not unit and "." not in begin[1] + end[1]
+    numbers = [begin[1]]
+    for n in range(1, points - 1):
+        number = low * (high / low) ** (n / (points - 1))
+        numbers.append(str(round(number)) if whole else f"{Decimal(f'{number:.6g}'):f}")
+    if points > 1:
+        numbers.append(end[1])
+    if whole and low < high and len(set(numbers)) < points:
+        raise Error(
+            f"no {points} whole numbers from `{first}` to `{last}`; "
+            f"expected fewer points, or `{first}.0` for fractions"
+        )
+    return [f"{number}{unit}" for number in numbers]
 
 
 def sweep(
@@ -300,7 +314,7 @@ def _identity(
     disciplines = {id(own): own for _, own in made}.values()
     codes = [own if isinstance(own, str) else code(own) for own in disciplines]
     files = traces({id(read): read for read, _ in made}.values())
-    return identity([_simnel.__version__, scenario.toml, shown, repetitions, codes, files])
+    return identity([_simnel.__version__, scenario.toml, shown, int(repetitions), codes, files])
 
 
 def _table(

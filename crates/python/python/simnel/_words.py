@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from ._simnel import Error
@@ -16,8 +17,11 @@ def toml(value: Any) -> str:
     """A value as TOML. Strings are JSON's, whose escapes TOML shares."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
+    # NumPy's, too, whose own words name their type.
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        return repr(float(value))
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
