@@ -56,10 +56,23 @@ def test_actions_within_a_run_take_effect(env):
     assert max(seen["rtt_ms"] for seen in after) < min(seen["rtt_ms"] for seen in before)
 
 
+def test_a_last_step_that_is_shorter_has_its_own_time(line):
+    traffic = [simnel.datagrams("1mbit", direction="down"), simnel.ping("20ms")]
+    scenario = simnel.Scenario.of(line, traffic, duration="3s", warmup="0s")
+    env = TuneEnv(scenario, words, [500], [50_000], step_s=0.8)
+    env.reset(seed=1)
+    rates = [env.step(np.array([5000.0]))[4]["mbps"] for _ in range(4)]
+    assert env._session.is_over
+    # It has 0.6 s. The rate is constant, up to a packet at either end.
+    assert rates[3] == pytest.approx(rates[2], rel=0.03)
+
+
 def test_what_cannot_be_is_refused(line, env):
     silent = simnel.Scenario.of(line, simnel.bulk())
     with pytest.raises(simnel.Error, match="ping"):
         TuneEnv(silent, words, [1], [2])
+    with pytest.raises(simnel.Error, match="in place of {rate}"):
+        TuneEnv(env._scenario, lambda action: "cake bandwidth {rate}", [1], [2])
     env.reset(seed=1)
     with pytest.raises(simnel.Error, match="another discipline"):
         env._session.configure("down", "pie")

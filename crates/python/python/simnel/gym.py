@@ -38,7 +38,8 @@ class TuneEnv(gymnasium.Env):
     """An episode is a run of ``scenario``, which needs a ``ping`` to tell delays by.
 
     ``words`` makes the discipline's words of an action, an array between ``low`` and ``high``. They
-    must stay words of one discipline, which has to be able to change them while it runs.
+    must stay words of one discipline, which has to be able to change them while it runs, and are
+    complete: no ``{rate}``.
     ``direction`` is the one whose discipline is set, and that is observed; the other one keeps the
     words of the first action, which is the middle between ``low`` and ``high``. ``reward`` makes a
     number of what was seen, a dictionary of ``OBSERVED``; ``step_s`` is in seconds.
@@ -64,11 +65,13 @@ class TuneEnv(gymnasium.Env):
         self._start()
 
     def _start(self, seed: int = 1) -> None:
-        middle = (self._low + self._high) / 2
-        self._session = _simnel.Session(self._scenario._read, self._words(middle), seed)
+        words = self._words((self._low + self._high) / 2)
+        if "{rate}" in words:
+            raise Error(f"`{words}` is no change of a run; expected a rate in place of {{rate}}")
+        self._session = _simnel.Session(self._scenario._read, words, seed)
         if not self._session.has_pings:
             raise Error("this scenario has no `ping`; expected one, for delays to be told by")
-        self._before = self._session.counters(self._direction)
+        self._before, self._since = self._session.counters(self._direction), 0.0
         self._rtt_ms = 0.0
 
     def reset(
@@ -88,17 +91,20 @@ class TuneEnv(gymnasium.Env):
 
     def _observe(self) -> Tuple[Any, Dict[str, float]]:
         now, before = self._session.counters(self._direction), self._before
-        self._before = now
+        # The last step may be a shorter one. To the nanosecond, as the simulator's clock is.
+        time = self._session.now
+        seconds = round(time - self._since, 9) or self._step_s
+        self._before, self._since = now, time
         grown = {key: now[key] - before[key] for key in ("sent_bytes", "drops", "marks")}
         answers = [rtt for _, rtt in self._session.answers()]
         # While nothing is answered, the last answers stand.
         self._rtt_ms = sum(answers) / len(answers) if answers else self._rtt_ms
         values = (
-            grown["sent_bytes"] * 8e-6 / self._step_s,
+            grown["sent_bytes"] * 8e-6 / seconds,
             now["backlog_bytes"] / 1000,
             self._rtt_ms,
-            grown["drops"] / self._step_s,
-            grown["marks"] / self._step_s,
+            grown["drops"] / seconds,
+            grown["marks"] / seconds,
         )
         seen = dict(zip(OBSERVED, values))
         return np.array(values, np.float64), seen
