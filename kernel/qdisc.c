@@ -307,7 +307,10 @@ static noinline const struct simnel_packet *look(struct simnel_sched *q,
 	return packet;
 }
 
-/* The same where no packet leaves. In a dequeue the parents would forget an empty discipline. */
+/*
+ * Tells the parents where no packet leaves. Of an empty discipline they would think in a dequeue
+ * that it has no turn any more.
+ */
 static noinline void tell_parents_of_none(struct Qdisc *sch)
 {
 	sch->q.qlen++;
@@ -349,10 +352,10 @@ static noinline struct sk_buff *ask(struct Qdisc *sch)
 		_bstats_update(&sch->bstats, len, packet->gso_segs ?: 1);
 		if (unlikely(packet->flags & (SIMNEL_MARK | SIMNEL_WASH)))
 			simnel_rewrite(skb, packet);
+	} else if (unlikely(q->lost_packets)) {
+		tell_parents_of_none(sch);
 	}
 	simnel_books_check(sch);
-	if (unlikely(q->lost_packets))
-		tell_parents_of_none(sch);
 	return skb;
 }
 

@@ -28,7 +28,8 @@ def frame(name, kind, service):
     """A frame that carries UDP."""
     datagram = struct.pack("!HHHH", 5000, 9, 1008, 0) + bytes(1000)
     if kind == IPV4:
-        header = struct.pack("!BBHHHBBH8s", 0x45, service, 1028, 0, 0x4000, 64, 17, 0, bytes([10, 0, 0, 1, 10, 0, 0, 2]))
+        hosts = bytes([10, 0, 0, 1, 10, 0, 0, 2])
+        header = struct.pack("!BBHHHBBH8s", 0x45, service, 1028, 0, 0x4000, 64, 17, 0, hosts)
         total = sum(struct.unpack("!10H", header))
         total = (total & 0xFFFF) + (total >> 16)
         header = header[:10] + struct.pack("!H", ~total & 0xFFFF) + header[12:]

@@ -44,7 +44,8 @@ def main():
         if error or backlogs != ["0b 0", "0b 0"]:
             print(f"{60 + extra} packets: {told!r} {backlogs} are left")
             wrong += 1
-        os.system("tc qdisc del dev p0 root; tc qdisc replace dev p0 root handle 1: tbf rate 1mbit burst 2000 limit 400k")
+        os.system("tc qdisc del dev p0 root; "
+                  "tc qdisc replace dev p0 root handle 1: tbf rate 1mbit burst 2000 limit 400k")
         tc.send("replace", "p0", "simnel", cake, parent=0x10001, handle=0x20000)
         send("p0", 60 + extra)
         time.sleep(0.05)
