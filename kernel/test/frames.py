@@ -1,7 +1,8 @@
 """The DS field in frames of all kinds: python3 frames.py. Inside a guest, with the module loaded.
 
 Packets go from a0 to a1, which a bridge joins to b0, and on to b1. A discipline washes them, or marks some. All
-other bytes arrive as they were sent; of the two tags of a frame that a bridge passes on, the packet holds one.
+other bytes arrive as they were sent; of the two tags of a frame that a bridge passes on, the packet holds one. Of
+acknowledgements a filter leaves few, whatever is before them.
 """
 
 import os
@@ -21,22 +22,32 @@ KINDS = {
     "PPPoE": (lambda kind, length: struct.pack("!HBBHHH", 0x8864, 0x11, 0, 7, length + 2, PPP[kind]), "a0", "a0", "a1"),
     "QinQ": (lambda kind, length: struct.pack("!HHHHH", 0x88A8, 5, 0x8100, 0x0002, kind), "a0", "b0", "b1"),
 }
-BURST = 250
+BURST, ACKNOWLEDGEMENTS = 250, 30
+
+
+def ipv4(protocol, service, segment):
+    """A packet with its sum."""
+    hosts, length = bytes([10, 0, 0, 1, 10, 0, 0, 2]), 20 + len(segment)
+    header = struct.pack("!BBHHHBBH8s", 0x45, service, length, 0, 0x4000, 64, protocol, 0, hosts)
+    total = sum(struct.unpack("!10H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    return header[:10] + struct.pack("!H", ~total & 0xFFFF) + header[12:] + segment
 
 
 def frame(name, kind, service):
     """A frame that carries UDP."""
     datagram = struct.pack("!HHHH", 5000, 9, 1008, 0) + bytes(1000)
     if kind == IPV4:
-        hosts = bytes([10, 0, 0, 1, 10, 0, 0, 2])
-        header = struct.pack("!BBHHHBBH8s", 0x45, service, 1028, 0, 0x4000, 64, 17, 0, hosts)
-        total = sum(struct.unpack("!10H", header))
-        total = (total & 0xFFFF) + (total >> 16)
-        header = header[:10] + struct.pack("!H", ~total & 0xFFFF) + header[12:]
+        packet = ipv4(17, service, datagram)
     else:
-        header = struct.pack("!IHBB32s", 0x60000000 | service << 20, 1008, 17, 64, bytes([0xFD] * 32))
-    packet = header + datagram
+        packet = struct.pack("!IHBB32s", 0x60000000 | service << 20, 1008, 17, 64, bytes([0xFD] * 32)) + datagram
     return ADDRESSES + KINDS[name][0](kind, len(packet)) + packet
+
+
+def acknowledgement(name, number):
+    """A frame that carries an acknowledgement of TCP."""
+    packet = ipv4(6, 0, struct.pack("!HHIIBBHHH", 5000, 80, 1, number, 0x50, 0x10, 1000, 0, 0))
+    return ADDRESSES + KINDS[name][0](IPV4, len(packet)) + packet
 
 
 def arrivals(listener, name):
@@ -85,6 +96,14 @@ def main():
                 wrong += 1
             marks += marked
             tc.send("del", shaped, "simnel")
+        tc.send("replace", shaped, "simnel", words("cake bandwidth 256kbit besteffort ack-filter"))
+        for number in range(ACKNOWLEDGEMENTS):
+            sender.send(acknowledgement(name, 1000 * number))
+        found = len(list(arrivals(listener, name)))
+        if not 1 <= found <= ACKNOWLEDGEMENTS // 2:
+            print(f"{name}: {found} of {ACKNOWLEDGEMENTS} acknowledgements are left")
+            wrong += 1
+        tc.send("del", shaped, "simnel")
         sender.close()
         listener.close()
     found = complaints()
