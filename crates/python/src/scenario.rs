@@ -1,5 +1,6 @@
 //! A scenario: its text, understood, and what can be asked of it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,17 +18,34 @@ use crate::error::{in_scenario, of_key, whole, Error};
 use crate::run::Run;
 use crate::work::{interruptible, Stop, Watch};
 
+/// Contents of traces by their names.
+type Traces = BTreeMap<String, String>;
+
 #[pyclass(frozen, module = "simnel._simnel")]
 pub struct Scenario {
     text: String,
     directory: PathBuf,
+    traces: Traces,
     read: simnel_scenario::Scenario,
 }
 
 impl Scenario {
-    fn understand(text: String, name: &str, directory: PathBuf) -> PyResult<Scenario> {
-        match files::parse(&text, name, &directory) {
-            Ok(read) => Ok(Scenario { text, directory, read }),
+    /// Traces that are not `known` are looked for in `directory`.
+    fn understand(
+        text: String,
+        name: &str,
+        directory: PathBuf,
+        known: &Traces,
+    ) -> PyResult<Scenario> {
+        let traces = RefCell::new(Traces::new());
+        let trace = |name: &str| {
+            let known = known.get(name).cloned();
+            let found = known.map_or_else(|| files::trace(&directory, name), Ok)?;
+            traces.borrow_mut().insert(name.to_string(), found.clone());
+            Ok(found)
+        };
+        match simnel_scenario::Scenario::parse(&text, name, &trace) {
+            Ok(read) => Ok(Scenario { text, directory, traces: traces.into_inner(), read }),
             Err(error) => Err(in_scenario(error, &text)),
         }
     }
@@ -118,9 +136,15 @@ impl Scenario {
     const STEPS: u64 = STEPS;
 
     #[new]
-    #[pyo3(signature = (text, name = "scenario", directory = None))]
-    fn new(text: String, name: &str, directory: Option<PathBuf>) -> PyResult<Scenario> {
-        Scenario::understand(text, name, directory.unwrap_or_default())
+    #[pyo3(signature = (text, name = "scenario", directory = None, traces = None))]
+    fn new(
+        text: String,
+        name: &str,
+        directory: Option<PathBuf>,
+        traces: Option<Traces>,
+    ) -> PyResult<Scenario> {
+        let directory = directory.unwrap_or_default();
+        Scenario::understand(text, name, directory, &traces.unwrap_or_default())
     }
 
     #[staticmethod]
@@ -128,7 +152,7 @@ impl Scenario {
         match files::read(&path) {
             Ok((read, text)) => {
                 let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
-                Ok(Scenario { text, directory, read })
+                Scenario::understand(text, &read.name, directory, &Traces::new())
             }
             Err((error, text)) => Err(in_scenario(error, &text.unwrap_or_default())),
         }
@@ -149,6 +173,11 @@ impl Scenario {
         &self.text
     }
 
+    #[getter]
+    fn traces(&self) -> Traces {
+        self.traces.clone()
+    }
+
     /// In their order: a later one may be part of an earlier one.
     fn with_values(&self, values: Vec<(String, String)>) -> PyResult<Scenario> {
         let mut table = self.table()?;
@@ -156,7 +185,7 @@ impl Scenario {
             axis::set(&mut table, key, value).map_err(of_key)?;
         }
         let directory = self.directory.clone();
-        Scenario::understand(table.to_string(), &self.read.name, directory)
+        Scenario::understand(table.to_string(), &self.read.name, directory, &self.traces)
     }
 
     fn check_keys(&self, keys: Vec<String>) -> PyResult<()> {
@@ -228,9 +257,9 @@ impl Scenario {
 
     fn __reduce__<'py>(
         slf: &Bound<'py, Scenario>,
-    ) -> (Bound<'py, PyAny>, (String, String, PathBuf)) {
-        let own = slf.get();
-        let arguments = (own.text.clone(), own.read.name.clone(), own.directory.clone());
+    ) -> (Bound<'py, PyAny>, (String, String, PathBuf, Traces)) {
+        let Scenario { text, directory, traces, read } = slf.get();
+        let arguments = (text.clone(), read.name.clone(), directory.clone(), traces.clone());
         (slf.get_type().into_any(), arguments)
     }
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import stat
@@ -416,3 +417,16 @@ def test_several_runs_are_one_task(line, tmp_path):
     assert counted.asked == 2
     with pytest.raises(simnel.Error, match="0 runs in a task"):
         growing(line, None, batch=0)
+
+
+def test_a_scenario_takes_its_traces_along(tmp_path):
+    trace, file = tmp_path / "down.trace", tmp_path / "line.toml"
+    trace.write_text("1\n2\n")
+    line = '[line]\nup = "5mbit"\ntrace.down = "down.trace"\n'
+    file.write_text(f'duration = "2s"\nwarmup = "0s"\n{line}[[traffic]]\nkind = "ping"\n')
+    scenario = simnel.Scenario.from_file(file)._read
+    packed, here = pickle.dumps(scenario), scenario.measure("fq_codel")
+    trace.unlink()
+    elsewhere = pickle.loads(packed)
+    assert elsewhere.measure("fq_codel") == here
+    assert elsewhere.with_values([("line.rtt", "50ms")]).measure("fq_codel")

@@ -12,9 +12,6 @@ import dis
 import functools
 import hashlib
 import json
-import re
-from contextlib import suppress
-from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Dict, Iterable, Iterator, Set, Tuple
 
@@ -23,8 +20,6 @@ from . import _simnel
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...))
 LIBRARY = {"builtins", "abc", "typing", "simnel"}
 """Packages whose classes have no code of a discipline's author."""
-TRACES = re.compile(r"^trace = .+|^\[line\.trace\]\n(?:.+\n)+", re.MULTILINE)
-"""Where traces stand in a scenario's text as it is written after a change of values."""
 
 
 def identity(whole: Any) -> str:
@@ -33,32 +28,9 @@ def identity(whole: Any) -> str:
 
 
 def traces(scenarios: Iterable[_simnel.Scenario]) -> Dict[str, str]:
-    """Hashes of the files that ``scenarios`` name."""
-    known: Dict[str, str] = {}
-    for read in scenarios:
-        if "trace" not in read.text:
-            continue
-        directory = Path(read.__reduce__()[1][2])
-        for found in TRACES.findall(read.with_values([]).text):
-            lines = (line.partition(" = ") for line in found.splitlines())
-            for value in (value for _, _, value in lines if value):
-                # A trace has been read before: what cannot be is a line of some other text.
-                with suppress(OSError, ValueError):
-                    name = _word(value)
-                    if name not in known:
-                        known[name] = hashlib.sha256((directory / name).read_bytes()).hexdigest()
-    return dict(sorted(known.items()))
-
-
-def _word(text: str) -> str:
-    """A string of a TOML file."""
-    quotes = 3 if text[:3] in ("'''", '"""') else 1
-    inner = text[quotes:-quotes]
-    if text[0] == "'":
-        return inner
-    # Three quotes around it: single ones stand in it as they are.
-    escaped = re.sub(r'(\\.)|"', lambda found: found[1] or '\\"', inner)
-    return str(json.loads(f'"{escaped}"'))
+    """Hashes of the traces that ``scenarios`` name."""
+    known = {name: trace for read in scenarios for name, trace in read.traces.items()}
+    return {name: hashlib.sha256(known[name].encode()).hexdigest() for name in sorted(known)}
 
 
 def code(make: Any) -> Any:
