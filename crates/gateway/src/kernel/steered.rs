@@ -249,12 +249,16 @@ impl Steered {
         let others = self.ruled.plans(&self.settings)? != plans;
         let told = self.ruled.told(&config);
         set(&self.kernel, Verb::Change, &way.device, &told, self.maker)?;
+        if others {
+            let before = self.ruled.told(&way.config);
+            self.ruled.lay(plans).inspect_err(|_| {
+                // The error before is the one to be told.
+                let _ = set(&self.kernel, Verb::Change, &way.device, &before, self.maker);
+            })?;
+        }
         self.settings = settings;
         way.config = config;
-        match others {
-            true => self.ruled.lay(plans),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Makes anew what others, or the end of the interface, took away; true if anything was.
