@@ -500,7 +500,7 @@ fn settings_change_in_place_and_mistakes_are_told() {
     assert!(error.contains("`cake`"), "{error}");
 }
 
-/// What no message has room for would hide, and hide the disciplines behind it.
+/// Settings without room in a message hide, and so do the disciplines behind them.
 #[test]
 fn settings_that_cannot_be_shown_are_refused() {
     let tree = |classes: u32| {
