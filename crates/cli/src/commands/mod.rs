@@ -127,12 +127,7 @@ fn none_empty(words: &[String], before: usize) -> miette::Result<()> {
 
 /// `path` as a word of a shell's command.
 fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:=@%".contains(c);
-    match !path.is_empty() && path.chars().all(is_plain) {
-        true => path,
-        false => format!("'{}'", path.replace('\'', r"'\''")),
-    }
+    simnel_gateway::import::quoted(&path.display().to_string())
 }
 
 /// True if the command line could not be understood.

@@ -52,76 +52,77 @@ pub struct PointResult {
     pub runs: BTreeMap<String, Vec<f64>>,
 }
 
-/// A journal that was read to its end.
-#[derive(Default)]
-pub(super) struct Scanned {
-    /// Its first line, if that is whole.
+/// Whole lines of a journal, one after the other.
+pub(super) struct Lines<'a, R> {
+    reader: BufReader<R>,
+    journal: &'a Path,
+    /// The first line, if that is whole.
     pub head: Option<Head>,
     /// Bytes of whole lines.
     pub whole: u64,
-    /// A last line that was not written to its end.
-    torn: Vec<u8>,
+    number: usize,
+    /// The line that was read last; at the end what was not written to its end.
+    line: Vec<u8>,
 }
 
-impl Scanned {
-    /// True of a journal, killed at its beginning, in which nothing is whole.
+impl<'a, R: Read> Lines<'a, R> {
+    /// Reads the first line.
+    pub fn new(reader: R, journal: &'a Path) -> Result<Lines<'a, R>, SweepError> {
+        let reader = BufReader::with_capacity(1 << 16, reader);
+        let mut lines =
+            Lines { reader, journal, head: None, whole: 0, number: 0, line: Vec::new() };
+        if lines.next_line()? {
+            let text = lines.line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&lines.line);
+            lines.head = Some(serde_json::from_slice(text).map_err(|_| lines.strange())?);
+        }
+        Ok(lines)
+    }
+
+    /// The next run and the number of its line; None at the end.
+    pub fn next_record(&mut self) -> Result<Option<(usize, Record)>, SweepError> {
+        if self.head.is_none() || !self.next_line()? {
+            return Ok(None);
+        }
+        let record: Record = serde_json::from_slice(&self.line).map_err(|_| self.strange())?;
+        match self.head.as_ref().map_or(Ok(()), |head| possible(&record, head)) {
+            Ok(()) => Ok(Some((self.number, record))),
+            Err(why) => Err(astray(self.journal, self.number, &why)),
+        }
+    }
+
+    /// True at the end of a journal, killed at its beginning, in which nothing is whole.
     pub fn may_be_torn(&self) -> bool {
-        self.torn.starts_with(BEGINNING) || BEGINNING.starts_with(&self.torn)
+        self.line.starts_with(BEGINNING) || BEGINNING.starts_with(&self.line)
+    }
+
+    /// Reads a line; false if there is no whole one.
+    fn next_line(&mut self) -> Result<bool, SweepError> {
+        self.number += 1;
+        self.line.clear();
+        let read = (&mut self.reader).take(LINE).read_until(b'\n', &mut self.line);
+        let length = read.map_err(|error| unreadable(self.journal, &error))? as u64;
+        let is_whole = self.line.last() == Some(&b'\n');
+        if !is_whole && length == LINE {
+            return Err(self.strange());
+        }
+        self.whole += if is_whole { length } else { 0 };
+        Ok(is_whole)
+    }
+
+    fn strange(&self) -> SweepError {
+        strange(self.journal, self.number)
     }
 }
 
-/// Calls `each` with the number of a line, the head and the line's run, for all whole lines.
-pub(super) fn scan(
-    reader: impl Read,
-    journal: &Path,
-    each: &mut dyn FnMut(usize, &Head, Record) -> Result<(), SweepError>,
-) -> Result<Scanned, SweepError> {
-    let mut reader = BufReader::with_capacity(1 << 16, reader);
-    let mut scanned = Scanned::default();
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let length = (&mut reader).take(LINE).read_until(b'\n', &mut line);
-        let length = length.map_err(|error| unreadable(journal, &error))? as u64;
-        if line.last() != Some(&b'\n') {
-            if length == LINE {
-                return Err(strange(journal, number));
-            }
-            scanned.torn = line;
-            break;
-        }
-        match &scanned.head {
-            None => {
-                let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
-                let head = serde_json::from_slice(text).map_err(|_| strange(journal, number))?;
-                scanned.head = Some(head);
-            }
-            Some(head) => {
-                let record = serde_json::from_slice(&line).map_err(|_| strange(journal, number))?;
-                each(number, head, possible(record, head, journal, number)?)?;
-            }
-        }
-        scanned.whole += length;
+/// Refuses what a sweep cannot have written.
+fn possible(Record { run, seed, .. }: &Record, head: &Head) -> Result<(), String> {
+    if *run >= head.runs {
+        return Err(format!("run {run} of {}, which are numbered from 0", head.runs));
     }
-    Ok(scanned)
-}
-
-/// The record, if its sweep can have written it.
-fn possible(
-    record: Record,
-    head: &Head,
-    journal: &Path,
-    line: usize,
-) -> Result<Record, SweepError> {
-    let Record { run, seed, .. } = record;
-    if run >= head.runs {
-        let why = format!("run {run} of {}, which are numbered from 0", head.runs);
-        return Err(astray(journal, line, &why));
+    if !(1..=*run as u64 + 1).contains(seed) {
+        return Err(format!("run {run} has no seed {seed}"));
     }
-    if !(1..=run as u64 + 1).contains(&seed) {
-        return Err(astray(journal, line, &format!("run {run} has no seed {seed}")));
-    }
-    Ok(record)
+    Ok(())
 }
 
 /// Runs of one or several journals of a sweep, each once, in order. A number takes eight bytes.
@@ -159,20 +160,20 @@ impl Journal {
     /// Means and intervals, in the order of the settings.
     pub fn results(&self) -> Vec<PointResult> {
         let points = self.points();
-        let mut results: Vec<(usize, BTreeMap<String, Vec<f64>>)> = Vec::new();
+        let mut results: Vec<(usize, Vec<Vec<f64>>)> = Vec::new();
         for run in self.by_number.values() {
             if results.last().is_none_or(|(point, _)| *point != run.point) {
-                results.push((run.point, BTreeMap::new()));
+                results.push((run.point, vec![Vec::new(); self.names.len()]));
             }
-            let Some((_, values)) = results.last_mut() else { continue };
-            for (name, value) in self.values(run) {
-                match values.get_mut(name) {
-                    Some(known) => known.push(value),
-                    None => drop(values.insert(name.clone(), vec![value])),
-                }
+            let Some((_, columns)) = results.last_mut() else { continue };
+            for (column, value) in columns.iter_mut().zip(&run.values) {
+                column.extend(Some(*value).filter(|value| !value.is_nan()));
             }
         }
-        let estimated = |(point, runs): (usize, BTreeMap<String, Vec<f64>>)| {
+        let estimated = |(point, columns): (usize, Vec<Vec<f64>>)| {
+            let column = |(name, place): (&String, &usize)| (name.clone(), columns[*place].clone());
+            let measured = self.names.iter().map(column).filter(|(_, values)| !values.is_empty());
+            let runs: BTreeMap<String, Vec<f64>> = measured.collect();
             let one =
                 |(name, values): (&String, &Vec<f64>)| Some((name.clone(), Estimate::of(values)?));
             let values = runs.iter().filter_map(one).collect();
@@ -205,22 +206,17 @@ impl Journal {
             false => Box::new(File::open(journal).map_err(broken)?),
         };
         let (_, reader) = files::stream(reader).map_err(broken)?;
-        let scanned = scan(reader, journal, &mut |line, head, record| {
-            self.try_head(head, journal)?;
-            self.take(record).map_err(|why| astray(journal, line, &why))
-        })?;
-        let head = scanned.head.ok_or_else(|| strange(journal, 1))?;
-        self.try_head(&head, journal)?;
-        self.head = Some(head);
-        Ok(())
-    }
-
-    fn try_head(&self, head: &Head, journal: &Path) -> Result<(), SweepError> {
-        if self.head.as_ref().is_none_or(|known| known == head) {
-            return Ok(());
+        let mut lines = Lines::new(reader, journal)?;
+        let head = lines.head.clone().ok_or_else(|| strange(journal, 1))?;
+        if self.head.as_ref().is_some_and(|known| *known != head) {
+            let what = format!("{} belongs to another sweep", journal.display());
+            return Err(wrong(what, "journals of one sweep"));
         }
-        let what = format!("{} belongs to another sweep", journal.display());
-        Err(wrong(what, "journals of one sweep"))
+        self.head = Some(head);
+        while let Some((line, record)) = lines.next_record()? {
+            self.take(record).map_err(|why| astray(journal, line, &why))?;
+        }
+        Ok(())
     }
 
     fn take(&mut self, record: Record) -> Result<(), String> {
@@ -233,16 +229,12 @@ impl Journal {
         let point = *self.points.entry(point).or_insert(next);
         let mut row = vec![f64::NAN; self.names.len()];
         for (name, value) in values {
-            let place = match self.names.get(&name) {
-                Some(place) => *place,
-                None => {
-                    let next = self.names.len();
-                    self.names.insert(name, next);
-                    row.push(f64::NAN);
-                    next
-                }
-            };
-            row[place] = value;
+            let next = self.names.len();
+            let place = *self.names.entry(name).or_insert(next);
+            match row.get_mut(place) {
+                Some(known) => *known = value,
+                None => row.push(value),
+            }
         }
         self.by_number.insert(run, Run { point, seed, values: row.into() });
         Ok(())

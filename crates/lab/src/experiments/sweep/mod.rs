@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
 
 use super::scenario;
-use journal::{astray, lock, strange, unwritable, write_line, Head};
+use journal::{astray, lock, strange, unwritable, write_line, Head, Lines};
 use simnel_scenario::{Files, Scenario, Summary};
 
 pub mod axis;
@@ -223,10 +223,20 @@ impl Sweep {
             return Err(wrong(problem, "an ordinary file, from which the sweep can go on"));
         }
         lock(&file, path)?;
+        let mut lines = Lines::new(&file, path)?;
+        match &lines.head {
+            Some(head) if *head != self.head() => {
+                return Err(wrong(
+                    format!("{} belongs to another sweep", path.display()),
+                    "another file with --output, or the scenario, traces, axes and program it \
+                     began with",
+                ))
+            }
+            None if !lines.may_be_torn() => return Err(strange(path, 1)),
+            _ => {}
+        }
         let mut done = BTreeSet::new();
-        let scanned = journal::scan(&file, path, &mut |line, head, record| {
-            self.try_head(head, path)?;
-            let Record { run, point, seed, .. } = record;
+        while let Some((line, Record { run, point, seed, .. })) = lines.next_record()? {
             let expected = self.seed(run);
             if seed != expected {
                 return Err(astray(path, line, &format!("run {run} has seed {expected}")));
@@ -235,27 +245,12 @@ impl Sweep {
                 return Err(astray(path, line, &format!("run {run} has another setting")));
             }
             done.insert(run);
-            Ok(())
-        })?;
-        match &scanned.head {
-            Some(head) => self.try_head(head, path)?,
-            None if scanned.may_be_torn() => {}
-            None => return Err(strange(path, 1)),
         }
+        let (head, whole) = (lines.head, lines.whole);
         // What is no journal has been left as it is.
-        file.set_len(scanned.whole).map_err(broken)?;
+        file.set_len(whole).map_err(broken)?;
         std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).map_err(broken)?;
-        Ok((file, scanned.head.map(|_| done)))
-    }
-
-    fn try_head(&self, head: &Head, journal: &Path) -> Result<(), SweepError> {
-        if *head == self.head() {
-            return Ok(());
-        }
-        Err(wrong(
-            format!("{} belongs to another sweep", journal.display()),
-            "another file with --output, or the scenario, traces, axes and program it began with",
-        ))
+        Ok((file, head.map(|_| done)))
     }
 
     fn one(&self, run: usize) -> Result<Record, SweepError> {
