@@ -69,6 +69,11 @@ pub trait Described: Sized + PartialEq {
         Vec::new()
     }
 
+    /// The settings of the same disciplines, in the same order, to be changed.
+    fn children_mut(&mut self) -> Vec<&mut Config> {
+        Vec::new()
+    }
+
     /// The rate that it never exceeds, if its settings say one.
     fn rate(&self) -> Option<Rate> {
         None
@@ -284,6 +289,22 @@ mod tests {
             assert!(!settings(words).is_surely(&settings("codel")), "{words}");
         }
         assert!(!settings("pie limit 9").is_surely(&settings("pie limit 8")));
+    }
+
+    #[test]
+    fn what_stands_below_is_the_same_to_look_at_and_to_change() {
+        for (words, below) in [
+            ("tbf rate 1mbit burst 15k pie", 1),
+            ("tbf rate 1mbit burst 15k limit 30k", 0),
+            ("htb default 2 class 1:1 rate 1mbit sfq class 1:2 rate 2mbit cake", 2),
+            ("drr class 1:1 pie class 1:2 class 1:3 sfb", 2),
+            ("cake", 0),
+        ] {
+            let (config, mut other) = (settings(words), settings(words));
+            assert_eq!(config.children().len(), below, "{words}");
+            let seen = config.children().into_iter().map(|(_, child)| child);
+            assert!(seen.eq(other.children_mut().into_iter().map(|child| &*child)), "{words}");
+        }
     }
 
     #[test]

@@ -147,6 +147,11 @@ macro_rules! disciplines {
                 match self { $($(#[$when])* Config::$variant(params) => params.children(),)* }
             }
 
+            /// The settings of the same disciplines, to be changed.
+            pub fn children_mut(&mut self) -> Vec<&mut Config> {
+                match self { $($(#[$when])* Config::$variant(params) => params.children_mut(),)* }
+            }
+
             /// The rate that is never exceeded, if the settings say one.
             pub fn rate(&self) -> Option<Rate> {
                 match self { $($(#[$when])* Config::$variant(params) => params.rate(),)* }

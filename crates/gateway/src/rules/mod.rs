@@ -388,15 +388,10 @@ fn class_of(config: &Config, minor: u16) -> Result<u32, String> {
 /// `config` with cakes that read their tier from the bits `mask` of the mark.
 pub(crate) fn reading_mark(mut config: Config, mask: u32) -> Config {
     fn each(config: &mut Config, mask: u32) {
-        match config {
-            Config::Cake(cake) => cake.fwmark = mask,
-            Config::Htb(htb) => {
-                let below = htb.classes.iter_mut().filter_map(|class| class.child.as_mut());
-                below.for_each(|child| each(child, mask));
-            }
-            Config::Tbf(tbf) => tbf.child.iter_mut().for_each(|child| each(child, mask)),
-            _ => {}
+        if let Config::Cake(cake) = config {
+            cake.fwmark = mask;
         }
+        config.children_mut().into_iter().for_each(|child| each(child, mask));
     }
     each(&mut config, mask);
     config
@@ -537,8 +532,14 @@ mod tests {
         let words = "htb default 20 class 1:10 rate 1mbit sfq class 1:20 rate 2mbit cake";
         let config = reading_mark(simnel_core::qdisc::parse(words).unwrap(), 0xf0);
         assert!(says_fwmark(&config) && config.to_string().contains("fwmark 0xf0"));
-        let words = "tbf rate 1mbit burst 15k cake";
-        assert!(says_fwmark(&reading_mark(simnel_core::qdisc::parse(words).unwrap(), 0xf0)));
+        for words in [
+            "tbf rate 1mbit burst 15k cake",
+            "drr class 1:1 cake bandwidth 10mbit diffserv4",
+            "tbf rate 1mbit burst 15k drr class 1:1 sfq class 1:2 cake",
+        ] {
+            let config = reading_mark(simnel_core::qdisc::parse(words).unwrap(), 0xf0);
+            assert!(says_fwmark(&config), "{words}");
+        }
     }
 
     #[test]

@@ -146,6 +146,10 @@ impl Described for Params {
         classes.filter_map(|class| Some((class.id, class.child.as_deref()?))).collect()
     }
 
+    fn children_mut(&mut self) -> Vec<&mut Config> {
+        self.classes.iter_mut().filter_map(|class| class.child.as_deref_mut()).collect()
+    }
+
     fn own_host_prefix(&self) -> Option<u8> {
         (self.user != User::Flow).then_some(128)
     }

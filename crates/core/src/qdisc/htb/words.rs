@@ -201,6 +201,10 @@ impl Described for Params {
         classes.filter_map(|class| Some((class.id.into(), class.child.as_ref()?))).collect()
     }
 
+    fn children_mut(&mut self) -> Vec<&mut Config> {
+        self.classes.iter_mut().filter_map(|class| class.child.as_mut()).collect()
+    }
+
     /// Packets of no class are not shaped.
     fn rate(&self) -> Option<Rate> {
         let is_leaf = |class: &Class| !self.classes.iter().any(|of| of.parent == Some(class.id));

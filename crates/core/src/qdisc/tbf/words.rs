@@ -184,6 +184,10 @@ impl Described for Params {
         self.child.as_deref().map(|child| (1, child)).into_iter().collect()
     }
 
+    fn children_mut(&mut self) -> Vec<&mut Config> {
+        self.child.as_deref_mut().into_iter().collect()
+    }
+
     fn rate(&self) -> Option<Rate> {
         let below = self.child.as_ref().and_then(|child| child.rate());
         Some(below.map_or(self.rate, |rate| rate.min(self.rate)))
