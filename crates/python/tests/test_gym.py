@@ -1,8 +1,11 @@
 """The environment: gymnasium's rules, determinism, and settings that take effect."""
 
+import runpy
+
 import pytest
 
 import simnel
+from conftest import ROOT
 
 gymnasium = pytest.importorskip("gymnasium")
 np = pytest.importorskip("numpy")
@@ -80,3 +83,15 @@ def test_what_cannot_be_is_refused(line, env):
         env._session.configure("left", "codel")
     with pytest.raises(simnel.Error, match="no step"):
         env._session.advance(float("nan"))
+
+
+def test_the_example_learns_what_holds_on_other_seeds():
+    pytest.importorskip("cma")
+    example = runpy.run_path(str(ROOT / "crates/python/examples/learn_codel.py"))
+    value, defaults, unseen = example["value"], example["DEFAULTS"], range(101, 106)
+    fixed = [value(lambda _: defaults, seed) for seed in unseen]
+    assert len(set(fixed)) == len(fixed), "each seed is another episode"
+    policy = example["learn"](range(1, 3), generations=3)
+    learnt = [value(policy, seed) for seed in unseen]
+    assert learnt == [value(policy, seed) for seed in unseen]
+    assert all(after > before for before, after in zip(fixed, learnt))

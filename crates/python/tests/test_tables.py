@@ -20,6 +20,8 @@ def test_series_go_into_every_reader(upload):
     assert table.equals(run.to_arrow()) and table.num_rows == len(series)
     pytest.importorskip("pandas")
     assert list(run.to_pandas()["name"]) == series["name"]
+    duckdb = pytest.importorskip("duckdb")
+    assert [name for (name,) in duckdb.sql("select name from run").fetchall()] == series["name"]
 
 
 def test_series_add_up_to_the_summary(line):
