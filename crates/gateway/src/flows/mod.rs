@@ -123,6 +123,12 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Adds the same table's next part, copied later: what flows in it did by then is no older.
+    pub(crate) fn append(&mut self, mut later: Part) {
+        self.flows.append(&mut later.flows);
+        (self.now, self.whole) = (later.now, later.whole);
+    }
+
     /// Adds another lane's: a flow is in one.
     pub(crate) fn join(&mut self, mut other: Part) {
         self.now = self.now.max(other.now);

@@ -46,6 +46,30 @@ fn a_packet_is_queued_then_sent_or_dropped() {
     assert_eq!(flow.sojourn_p99(), bucket_limit(32), "4 ms are in the bucket of 3.7 to 4.2");
 }
 
+/// Parts are copied one after the other, and no packet was queued longer than its flow is old.
+#[test]
+fn a_flow_is_as_old_as_its_last_packet_waited_at_least() {
+    let mut table = Table::new();
+    let ports = 1..=200;
+    for port in ports.clone() {
+        let (bytes, one) = packet(port);
+        table.arrived(&one, &bytes, Time(0));
+    }
+    let mut told = table.copy(0, empty_part(), Time(100));
+    for number in 1..PARTS {
+        // Something leaves between two copies.
+        let now = Time(100 + number as u64);
+        ports.clone().for_each(|port| table.released(&packet(port).1, now.since(Time(0))));
+        told.append(table.copy(number, empty_part(), now));
+    }
+    let (lines, flows) = entries("wan", &[(Direction::Upload, told)], |_| None);
+    assert_eq!((flows.len(), lines[0].now_ns), (200, 107));
+    assert_eq!((lines[0].sojourn_ns, lines[0].sojourns.iter().sum::<u64>()), (107, 200 * 7));
+    for held in flows.iter().filter_map(|flow| flow.held) {
+        assert!(held.sojourn_ns <= held.age_ns && held.age_ns == 107, "{held:?}");
+    }
+}
+
 /// Each lane has flows of its own, and counts its own packets.
 #[test]
 fn lanes_are_told_of_as_one() {

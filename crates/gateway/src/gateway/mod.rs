@@ -343,7 +343,7 @@ impl Gateway {
         let all = |lane: &Lane| {
             let mut all = part(lane, 0)?;
             for number in 1..flows::PARTS {
-                all.flows.append(&mut part(lane, number)?.flows);
+                all.append(part(lane, number)?);
             }
             Ok(all)
         };
