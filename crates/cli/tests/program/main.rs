@@ -30,3 +30,8 @@ fn simnel_in(directory: &Path, args: &[&str]) -> Command {
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
+
+/// An error that is wrapped where the line is full, as one line without its margin.
+fn unwrapped(error: &str) -> String {
+    error.split_whitespace().filter(|&word| word != "│").collect::<Vec<_>>().join(" ")
+}

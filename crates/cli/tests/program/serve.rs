@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::{text, SIMNEL};
+use crate::{text, unwrapped, SIMNEL};
 
 struct Ended(Child);
 
@@ -54,8 +54,9 @@ fn servers_for_nobody_and_tokens_to_be_guessed_are_refused() {
     let refused = |arguments: &[&str], complaint: &str| {
         let output = Command::new("timeout").args(["60", SIMNEL, "serve"]).args(arguments).output();
         let output = output.expect("the program starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(complaint) && output.status.code() == Some(2), "{said}");
+        let said = text(&output.stderr);
+        assert!(unwrapped(&said).contains(complaint), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
     };
     refused(&["--test", "--sessions", "0"], "0 is not in 1..=128");
     let path = token.to_str().unwrap();
