@@ -82,6 +82,18 @@ mod tests {
         long.chain(command.get_subcommands().flat_map(wrapped)).collect()
     }
 
+    fn with_json(command: &clap::Command) -> Vec<(String, Option<char>)> {
+        let json = command.get_arguments().filter(|one| one.get_long() == Some("json"));
+        let own = json.map(|one| (command.get_name().to_string(), one.get_short()));
+        own.chain(command.get_subcommands().flat_map(with_json)).collect()
+    }
+
+    #[test]
+    fn json_has_one_short_form_in_every_command() {
+        let all = with_json(&Cli::command());
+        assert!(all.len() > 5 && all.iter().all(|(_, short)| *short == Some('j')), "{all:?}");
+    }
+
     #[test]
     fn an_example_of_the_help_is_one_line_that_can_be_copied() {
         assert_eq!(wrapped(&Cli::command()), Vec::<String>::new());

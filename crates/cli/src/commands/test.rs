@@ -72,10 +72,10 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS")]
     gateway: Option<String>,
     /// Print one JSON object.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
     /// A page with charts, to be shared: a path that ends in .html, or a folder for line.html
-    /// [default: none].
+    /// [default: no page].
     #[cfg(feature = "lab")]
     #[arg(long, value_name = "PATH", alias = "html")]
     report: Option<PathBuf>,
@@ -133,7 +133,7 @@ fn ways(text: &str) -> miette::Result<Vec<Way>> {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let options = args.options()?;
     #[cfg(feature = "lab")]
-    let page = place::page(args.report.as_deref(), "line.html".into(), false)?;
+    let page = place::page(args.report.as_deref(), "line.html".into(), false, &[])?;
     let measured = with_progress(&options);
     let report: &Report = match &measured {
         Ok(report) => report,
@@ -147,8 +147,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     // A page that cannot be written takes no result away.
     #[cfg(feature = "lab")]
-    if let Some(path) = page {
-        place::store(&path, super::lab::line_page::page(report).as_bytes())?;
+    if let Some(page) = page {
+        page.store(super::lab::line_page::page(report))?;
     }
     measured.map(|_| ExitCode::SUCCESS).into_diagnostic()
 }

@@ -25,7 +25,7 @@ fn a_file_of_flent_becomes_a_page() {
     let directory = tempfile::tempdir().expect("a directory");
     let (file, page) = (directory.path().join("a.flent"), directory.path().join("page.html"));
     std::fs::write(&file, OLDER).expect("a file");
-    let words = ["plot", &file.to_string_lossy(), "-o", &page.to_string_lossy()];
+    let words = ["plot", &file.to_string_lossy(), "--report", &page.to_string_lossy()];
     let output = simnel(&words);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let page = std::fs::read_to_string(page).expect("the page");
@@ -58,7 +58,7 @@ fn other_files_are_refused_by_name_and_leave_no_page() {
     let refused = |name: &str, content: &[u8]| {
         let file = directory.path().join(name);
         std::fs::write(&file, content).expect("a file");
-        let output = simnel(&["plot", &file.to_string_lossy(), "-o", &page.to_string_lossy()]);
+        let output = simnel(&["plot", &file.to_string_lossy(), "--report", &page.to_string_lossy()]);
         assert_eq!(output.status.code(), Some(1), "{name}");
         let error = String::from_utf8_lossy(&output.stderr).replace(['\n', '│', ' '], "");
         assert!(error.contains(name), "{error}");

@@ -53,6 +53,37 @@ fn a_report_is_a_page_or_a_folder_of_pages() {
 }
 
 #[test]
+fn pages_of_different_things_stand_side_by_side() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for folder in ["a", "b"] {
+        std::fs::create_dir(directory.path().join(folder)).expect("a folder");
+        write(&directory.path().join(folder), SCENARIO);
+    }
+    let run = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        super::simnel_in(directory.path(), &words).output().expect("the program starts")
+    };
+    for (words, page) in [
+        ("sim a/scenario.toml", "a/scenario.html"),
+        ("sim a/scenario.toml --report pages", "pages/scenario.html"),
+        ("sim a/scenario.toml --report pages -j", "pages/scenario.html"),
+        ("sim a/scenario.toml --report pages --qdisc pie", "pages/scenario-pie.html"),
+        ("sim a/scenario.toml --qdisc pie", "a/scenario-pie.html"),
+        ("sim b/scenario.toml --report b.html", "b.html"),
+    ] {
+        let output = run(words);
+        assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+        assert!(directory.path().join(page).is_file(), "{words}: {page}");
+    }
+    let there = || std::fs::read(directory.path().join("pages/scenario.html")).expect("a page");
+    let before = there();
+    let output = run("sim b/scenario.toml --report pages");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("made of another file"), "{}", text(&output.stderr));
+    assert_eq!((text(&output.stdout), there()), (String::new(), before), "nothing was simulated");
+}
+
+#[test]
 fn a_report_overwrites_no_file_of_another_kind() {
     let directory = tempfile::tempdir().unwrap();
     let path = write(directory.path(), SCENARIO);

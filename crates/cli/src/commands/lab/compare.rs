@@ -37,11 +37,11 @@ pub struct Args {
         value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
     /// The page: a path that ends in .html, or a folder for compare-….html [default: in this one;
-    /// with --json none].
+    /// no page with --json].
     #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
     /// The rows as JSON, one a line.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -54,7 +54,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         rtt: args.rtt.clone(),
         repetitions: args.repetitions,
     };
-    let page = place::page(args.report.as_deref(), usual(args), !args.json)?;
+    let page = place::page(args.report.as_deref(), usual(args), !args.json, &[])?;
     let interrupt = Interrupt::new()?;
     let progress = Progress::new(compare::runs(&question) as u64);
     let done = compare::compare(&question, interrupt.flag(), &|| progress.advance(1));
@@ -66,12 +66,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     } else {
         table(rows, names, out).map_err(output_failed)?;
     }
-    if let Some(path) = page {
+    if let Some(page) = page {
         let stopped = interrupt.has_come();
-        let page = whole_page(args, done, stopped).into_diagnostic()?;
-        place::store(&path, page.as_bytes())?;
+        page.store(whole_page(args, done, stopped).into_diagnostic()?)?;
         if !args.json {
-            writeln!(out, "page: {}", path.display()).map_err(output_failed)?;
+            writeln!(out, "page: {}", page.path.display()).map_err(output_failed)?;
         }
     }
     if interrupt.has_come() {
@@ -83,8 +82,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 
 /// The page's name: other disciplines on other lines have other pages.
 fn usual(args: &Args) -> PathBuf {
-    let words = args.contenders.join(" ").replace(['{', '}'], "");
-    format!("{}.html", slug(&format!("compare {words} {} {}", args.line, args.rtt))).into()
+    let words = place::words(&args.contenders);
+    place::named(&slug(&format!("compare {words} {} {}", args.line, args.rtt)))
 }
 
 fn whole_page(args: &Args, done: Compared, stopped: bool) -> serde_json::Result<String> {

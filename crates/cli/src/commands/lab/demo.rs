@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["words", "json", "seconds"])]
     shell: bool,
     /// Print one JSON object.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
     /// Seconds of load in each of the two phases.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=600))]

@@ -2,8 +2,12 @@
 //!
 //! A path that ends in .html, or that is a device, is the page; any other is a folder in which the
 //! page has the name that it has by default, so that pages of different things stand side by side.
-//! A file of another kind is not overwritten: it is what somebody forgot to say -o before.
+//! That name says what was asked. A page has a mark of the files that it was made of at its end,
+//! and a name of ours is not taken from a page of other files. Nor is a file of another kind
+//! overwritten: it is what somebody forgot to say -o before.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use miette::miette;
@@ -11,24 +15,118 @@ use simnel_lab::files::{is_same, put};
 
 use super::misuse_with_help;
 
-/// The page's path: as asked for, or `usual` where a page is written unasked. To be asked before
-/// what takes time.
+/// Most bytes of a page's name: file systems have 255, and its ends take some.
+const NAME: usize = 200;
+/// The beginning of a page's mark.
+const MARK: &str = "<!-- of files ";
+
+/// A page that is to be written.
+#[derive(Debug)]
+pub struct Page {
+    /// Its path.
+    pub path: PathBuf,
+    /// The files that it is made of.
+    of: Vec<PathBuf>,
+}
+
+/// The page: as asked for, or `usual` where one is written unasked; made of the files `of`. To be
+/// asked before what takes time.
 pub fn page(
     asked: Option<&Path>,
     usual: PathBuf,
     unasked: bool,
-) -> miette::Result<Option<PathBuf>> {
-    let Some(path) = asked else { return Ok(unasked.then_some(usual)) };
-    let is_html = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("html"));
-    if path.is_file() && !is_html {
-        let what = format!("{} is there already, and is no page", path.display());
-        return Err(misuse_with_help(what, "a path that ends in .html, or a folder"));
+    of: &[PathBuf],
+) -> miette::Result<Option<Page>> {
+    let of = of.to_vec();
+    let path = match asked {
+        None if !unasked => return Ok(None),
+        None => usual,
+        Some(path) => {
+            let is_html = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("html"));
+            if path.is_file() && !is_html {
+                let what = format!("{} is there already, and is no page", path.display());
+                return Err(misuse_with_help(what, "a path that ends in .html, or a folder"));
+            }
+            match usual.file_name() {
+                Some(name) if path.is_dir() || !is_html && !path.exists() => path.join(name),
+                _ => return Ok(Some(Page { path: path.to_path_buf(), of })),
+            }
+        }
+    };
+    let page = Page { path, of };
+    if page.is_of_others() {
+        let what = format!("{} is there already, made of another file", page.path.display());
+        return Err(misuse_with_help(what, "--report, and another folder or a path with .html"));
     }
-    let is_page = !path.is_dir() && (is_html || path.exists());
-    Ok(Some(match usual.file_name() {
-        Some(name) if !is_page => path.join(name),
-        _ => path.to_path_buf(),
-    }))
+    Ok(Some(page))
+}
+
+impl Page {
+    /// Writes it.
+    pub fn store(&self, mut text: String) -> miette::Result<()> {
+        let path = &self.path;
+        make_folder(path).map_err(|error| cannot_write(path, &error))?;
+        if let Some(mark) = self.mark() {
+            text.insert_str(text.rfind("</html>").unwrap_or(text.len()), &mark);
+        }
+        store(path, text.as_bytes())
+    }
+
+    /// True if a page at its path has a mark that is not its own.
+    fn is_of_others(&self) -> bool {
+        let Some(mark) = self.mark().filter(|_| self.path.is_file()) else { return false };
+        let there = std::fs::read(&self.path).unwrap_or_default();
+        let end = String::from_utf8_lossy(&there[there.len().saturating_sub(2 * mark.len())..]);
+        end.contains(MARK) && !end.contains(&mark)
+    }
+
+    /// The hash of its files' paths, as they lead from its folder: both may move together, and a
+    /// page that is given away names no folders.
+    fn mark(&self) -> Option<String> {
+        let folder = folder(&self.path)?;
+        let mut paths = Vec::new();
+        for file in &self.of {
+            let file = self::folder(file)?.join(file.file_name()?);
+            let common = file.components().zip(folder.components()).take_while(|(a, b)| a == b);
+            let common = common.count();
+            let up = folder.components().skip(common).map(|_| OsStr::new(".."));
+            let down = file.components().skip(common);
+            let path: PathBuf = up.chain(down.map(|part| part.as_os_str())).collect();
+            paths.extend(path.as_os_str().as_bytes());
+            paths.push(0);
+        }
+        (!paths.is_empty()).then(|| format!("{MARK}{:016x} -->", hash(&paths)))
+    }
+}
+
+/// The whole path of the folder of `path`, if it is there.
+fn folder(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent()?;
+    let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+    folder.canonicalize().ok()
+}
+
+/// FNV-1a.
+fn hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// The page's name by what was asked; of more than file systems take the beginning, and a hash.
+pub fn named(what: &str) -> PathBuf {
+    let mut end = what.len().min(NAME);
+    while !what.is_char_boundary(end) {
+        end -= 1;
+    }
+    match end == what.len() {
+        true => format!("{what}.html").into(),
+        false => format!("{}-{:016x}.html", &what[..end], hash(what.as_bytes())).into(),
+    }
+}
+
+/// Disciplines' words for a name.
+pub fn words(disciplines: &[String]) -> String {
+    disciplines.join(" ").replace(['{', '}'], "")
 }
 
 /// Refuses to write to `path` if that is one of the files that are `read`.
@@ -42,10 +140,14 @@ pub fn apart<'a>(path: &Path, read: impl IntoIterator<Item = &'a Path>) -> miett
     }
 }
 
-/// Writes a page, or what stands beside one; its folder is made where it is missing.
+/// Writes what stands beside a page; its folder is made where it is missing.
 pub fn store(path: &Path, bytes: &[u8]) -> miette::Result<()> {
-    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    folder.and_then(|()| put(path, bytes)).map_err(|error| cannot_write(path, &error))
+    let written = make_folder(path).and_then(|()| put(path, bytes));
+    written.map_err(|error| cannot_write(path, &error))
+}
+
+fn make_folder(path: &Path) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)
 }
 
 /// A page that could not be written.
@@ -64,8 +166,8 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         std::fs::create_dir(at("there.html")).expect("a folder");
         std::fs::write(at("file"), "").expect("a file");
-        let asked = |asked: &Path| page(Some(asked), "x/usual.html".into(), false);
-        let of = |path: &Path| asked(path).expect("a place").expect("asked for");
+        let asked = |asked: &Path| page(Some(asked), "x/usual.html".into(), false, &[]);
+        let of = |path: &Path| asked(path).expect("a place").expect("asked for").path;
         for (asked, expected) in [
             ("page.html", "page.html"),
             ("page.HTML", "page.HTML"),
@@ -78,8 +180,45 @@ mod tests {
         assert_eq!(of(Path::new("/dev/null")), Path::new("/dev/null"));
         let refused = asked(&at("file")).expect_err("a file of another kind");
         assert!(refused.to_string().ends_with("file is there already, and is no page"));
-        let unasked = |unasked| page(None, "usual.html".into(), unasked).expect("no path");
-        assert_eq!((unasked(true), unasked(false)), (Some("usual.html".into()), None));
+        let unasked = |unasked| page(None, "usual.html".into(), unasked, &[]).expect("no path");
+        assert_eq!(unasked(true).map(|page| page.path), Some("usual.html".into()));
+        assert!(unasked(false).is_none());
         store(&at("new/deep/page.html"), b"x").expect("folders are made");
+    }
+    #[test]
+    fn a_name_is_not_taken_from_a_page_of_other_files() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        for folder in ["a", "b"] {
+            std::fs::create_dir(at(folder)).expect("a folder");
+            std::fs::write(at(folder).join("x.toml"), "").expect("a file");
+        }
+        let asked = |path: &str, of: &str| {
+            page(Some(&at(path)), "x.html".into(), false, &[at(of)])
+                .map(|page| page.expect("asked for"))
+        };
+        let write = |path, of| asked(path, of).expect("its own").store("<html></html>".into());
+        write("pages", "a/x.toml").expect("a new page");
+        write("pages", "a/x.toml").expect("the same again");
+        let refused = asked("pages", "b/x.toml").expect_err("of the other folder").to_string();
+        assert!(refused.ends_with("x.html is there already, made of another file"), "{refused}");
+        // Said in full it is taken, and a page without a mark is nobody's.
+        write("pages/x.html", "b/x.toml").expect("said in full");
+        std::fs::write(at("pages/x.html"), "<html></html>").expect("a file");
+        asked("pages", "a/x.toml").expect("nobody's");
+        // Scenario and pages may move together.
+        write("pages/x.html", "a/x.toml").expect("said in full");
+        std::fs::create_dir(at("moved")).expect("a folder");
+        for folder in ["a", "pages"] {
+            std::fs::rename(at(folder), at("moved").join(folder)).expect("a folder");
+        }
+        asked("moved/pages", "moved/a/x.toml").expect("still its own");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_stays_one_of_its_own() {
+        assert_eq!(named("x-pie"), Path::new("x-pie.html"));
+        let long = |end: &str| named(&("é".repeat(150) + end));
+        assert!(long("a").as_os_str().len() < 255 && long("a") != long("b"));
     }
 }

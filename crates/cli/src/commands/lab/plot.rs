@@ -19,7 +19,7 @@ use super::{output_failed, place};
 /// Draw the usual plots of flent's data files, over each other, and the measures of sweeps.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-    simnel plot out/data/B4-cake.flent.gz -o b4.html\n  \
+    simnel plot out/data/B4-cake.flent.gz --report b4.html\n  \
     simnel plot cake.flent.gz fifo.flent.gz    both in each plot\n  \
     simnel plot rrul.sweep.jsonl               the measures of a sweep")]
 pub struct Args {
@@ -27,18 +27,19 @@ pub struct Args {
     /// .jsonl.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The page: a path that ends in .html, or a folder for FILE.html, by the first file [default:
-    /// in this one].
-    #[arg(short = 'o', long, value_name = "PATH", alias = "output")]
+    /// The page: a path that ends in .html, or a folder for FILES.html, by their names [default: in
+    /// this one].
+    #[arg(long, value_name = "PATH", alias = "output", short_alias = 'o')]
     report: Option<PathBuf>,
 }
 
 /// Draws.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let usual = format!("{}.html", short(&args.files[0])).into();
-    let page = place::page(args.report.as_deref(), usual, true)?;
-    if let Some(path) = &page {
-        place::apart(path, args.files.iter().map(PathBuf::as_path))?;
+    let shorts: Vec<String> = args.files.iter().map(|file| short(file)).collect();
+    let usual = place::named(&shorts.join("-"));
+    let page = place::page(args.report.as_deref(), usual, true, &args.files)?;
+    if let Some(page) = &page {
+        place::apart(&page.path, args.files.iter().map(PathBuf::as_path))?;
     }
     let (sweeps, runs): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.files.iter().partition(|file| file.extension().is_some_and(|end| end == "jsonl"));
@@ -56,9 +57,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         }
         @for (name, figures) in &swept { h2 { (name) } (page::figures(figures, false)) }
     };
-    if let Some(path) = page {
-        place::store(&path, page::frame("Plots", &body).as_bytes())?;
-        writeln!(out, "page: {}", path.display()).map_err(output_failed)?;
+    if let Some(page) = page {
+        page.store(page::frame("Plots", &body))?;
+        writeln!(out, "page: {}", page.path.display()).map_err(output_failed)?;
     }
     Ok(ExitCode::SUCCESS)
 }

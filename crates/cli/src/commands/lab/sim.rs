@@ -13,6 +13,7 @@ use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
 use simnel_core::printable::Printable;
 use simnel_lab::experiments::scenario::{self, Plan, Watch};
 use simnel_lab::files::is_stdin;
+use simnel_lab::flent::slug;
 use simnel_lab::report::runs;
 use simnel_scenario::{ScenarioError, Summary, STEPS};
 
@@ -39,10 +40,10 @@ pub struct Args {
     #[arg(long, value_name = "N|N..M", default_value = "1", value_parser = seeds)]
     seed: Seeds,
     /// One JSON object a run and line instead of the table; no page unless one is asked for.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
-    /// The page: a path that ends in .html, or a folder for SCENARIO.html [default: beside the
-    /// scenario; with --json none].
+    /// The page: a path that ends in .html, or a folder for SCENARIO.html, with the words of
+    /// --qdisc in its name [default: beside the scenario; no page with --json].
     #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
     /// Write every frame of the first run to a capture that Wireshark opens.
@@ -77,9 +78,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     };
     // A pipe or a device has nothing beside it.
     let is_file = !is_stdin(&args.file) && args.file.is_file() && !args.file.starts_with("/dev");
-    let usual = args.file.with_file_name(format!("{}.html", scenario::name(&args.file)));
-    let page = place::page(args.report.as_deref(), usual, !args.json && is_file)?;
-    for path in page.iter().chain(&args.pcapng) {
+    let usual = args.file.with_file_name(usual(args));
+    let of = std::slice::from_ref(&args.file);
+    let page = place::page(args.report.as_deref(), usual, !args.json && is_file, of)?;
+    for path in page.iter().map(|page| &page.path).chain(&args.pcapng) {
         place::apart(path, [args.file.as_path()])?;
     }
     let interrupt = Interrupt::new()?;
@@ -107,12 +109,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         write!(out, "{}", runs::table(&scenario, &summaries, terminal::width()))
             .map_err(output_failed)?;
     }
-    if let Some(path) = page {
+    if let Some(page) = page {
         let interval = finished.first().map_or(0.0, |run| run.results.interval.0 as f64 / 1e9);
         let text = runs::page(&scenario, &text, interval, &summaries).into_diagnostic()?;
-        place::store(&path, text.as_bytes())?;
+        page.store(text)?;
         if !args.json {
-            writeln!(out, "\npage: {}", path.display()).map_err(output_failed)?;
+            writeln!(out, "\npage: {}", page.path.display()).map_err(output_failed)?;
         }
     }
     let interrupted = interrupt.has_come();
@@ -120,6 +122,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         crate::say!("stopped: {} of {} runs, and these in part", summaries.len(), plan.runs());
     }
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// The page's name: the scenario with other disciplines has other pages.
+fn usual(args: &Args) -> PathBuf {
+    let name = scenario::name(&args.file);
+    match args.qdisc.is_empty() {
+        true => place::named(&name),
+        false => place::named(&format!("{name}-{}", slug(&place::words(&args.qdisc)))),
+    }
 }
 
 fn json_line(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {

@@ -12,6 +12,7 @@ use simnel_lab::files;
 use simnel_lab::report::sweep as swept;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
+use super::place::Page;
 use super::progress::Progress;
 use super::{misuse_with_help, output_failed, place};
 use crate::terminal;
@@ -50,11 +51,11 @@ pub struct Args {
     #[arg(long, value_name = "PART")]
     show: Vec<String>,
     /// The page, with the runs beside it as CSV: a path that ends in .html, or a folder for
-    /// JOURNAL.html [default: beside the journal; with --json or --shard none].
+    /// JOURNAL.html [default: beside the journal; no page with --json or --shard].
     #[arg(long, value_name = "PATH", alias = "page")]
     report: Option<PathBuf>,
     /// One JSON object a setting and line, with everything that was measured.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -119,10 +120,11 @@ fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 }
 
 /// The page's path; runs go beside it. Of a part of a sweep on request.
-fn page(args: &Args, journal: &Path) -> miette::Result<Option<PathBuf>> {
+fn page(args: &Args, journal: &Path) -> miette::Result<Option<Page>> {
     let usual = !args.json && args.shard.is_none();
-    let page = place::page(args.report.as_deref(), journal.with_extension("html"), usual)?;
-    if let Some(path) = &page {
+    let (beside, of) = (journal.with_extension("html"), [journal.to_path_buf()]);
+    let page = place::page(args.report.as_deref(), beside, usual, &of)?;
+    if let Some(Page { path, .. }) = &page {
         for written in [path.clone(), path.with_extension("csv"), path.with_extension("parquet")] {
             let read = args.file.iter().chain(&args.merge).map(PathBuf::as_path);
             place::apart(&written, read.chain([journal]))?;
@@ -135,7 +137,7 @@ fn page(args: &Args, journal: &Path) -> miette::Result<Option<PathBuf>> {
 fn print(
     args: &Args,
     journal: &Path,
-    page: Option<PathBuf>,
+    page: Option<Page>,
     out: &mut dyn Write,
 ) -> miette::Result<()> {
     let runs = sweep::Journal::read(journal).map_err(report)?;
@@ -150,8 +152,8 @@ fn print(
     let (done, all) = runs.progress();
     let page = page.filter(|_| args.report.is_some() || !results.is_empty());
     let mut written = Vec::new();
-    if let Some(path) = page {
-        let table = runs.table();
+    if let Some(page) = page {
+        let (path, table) = (&page.path, runs.table());
         let csv = path.with_extension("csv");
         place::store(&csv, table.csv().as_bytes())?;
         written.push(("runs", csv));
@@ -163,8 +165,8 @@ fn print(
             written.push(("runs", parquet));
         }
         let title = path.file_stem().map_or("sweep".into(), |stem| stem.to_string_lossy());
-        place::store(&path, swept::page(&title, &results, &names, done < all).as_bytes())?;
-        written.push(("page", path));
+        page.store(swept::page(&title, &results, &names, done < all))?;
+        written.push(("page", page.path));
     }
     if args.json {
         return results.iter().try_for_each(|point| json_line(point, out)).map_err(output_failed);

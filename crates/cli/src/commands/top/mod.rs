@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long)]
     once: bool,
     /// Two looks, printed as one JSON object.
-    #[arg(long, conflicts_with = "once")]
+    #[arg(short, long, conflicts_with = "once")]
     json: bool,
     /// Seconds between two looks.
     #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = seconds)]

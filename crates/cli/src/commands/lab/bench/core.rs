@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
     runs: u8,
     /// One JSON object a line.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
     /// One JSON object a line.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

@@ -54,7 +54,7 @@ struct GoldenArgs {
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "ledger")]
     decided: Option<PathBuf>,
     /// One JSON object a line.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

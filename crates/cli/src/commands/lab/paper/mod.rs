@@ -34,13 +34,13 @@ pub struct Args {
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
     /// One JSON object a claim and line; of the list, one an experiment.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
     /// Repetitions instead of the papers' own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
     /// A page with figures, and all data beside it: a path that ends in .html, or a folder for
-    /// EXPERIMENTS.html [default: none].
+    /// EXPERIMENTS.html [default: no page].
     #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
     /// B1 to B5 as the paper ran them: one after another between the same hosts, which remember
@@ -64,8 +64,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         misuse_with_help(format!("no such experiment: `{word}`"), help)
     })?;
     args.arms.check(&experiments)?;
-    let usual = format!("{}.html", args.experiments.join("-")).into();
-    let page = place::page(args.report.as_deref(), usual, false)?;
+    let usual = place::named(&args.experiments.join("-"));
+    let page = place::page(args.report.as_deref(), usual, false, &[])?.map(|page| page.path);
     let (keep, series) = (args.report.is_some(), args.series);
     let options = Options { repetitions: args.repetitions, keep, series };
     let interrupt = Interrupt::new()?;

@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long)]
     summary: bool,
     /// The table as one JSON object a discipline.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
     /// Flows and hosts that the summary names.
     #[arg(long, value_name = "N", default_value_t = 10)]

@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
     runs: Option<u8>,
     /// One JSON object a line.
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
     /// Measure this in the present process.
     #[arg(long, hide = true, value_name = "NAME")]
