@@ -37,8 +37,8 @@ pub fn page(
         @if stopped { (partial("the runs were")) }
         p .lead {
             (outcomes.len()) " experiment" @if outcomes.len() != 1 { "s" } ", "
-            (verdicts().count()) " claims: "
-            (witness::counts(outcomes.iter().flat_map(Outcome::judgements))) ". What does not "
+            (witness::counts(verdicts().count(), outcomes.iter().flat_map(Outcome::judgements)))
+            ". What does not "
             "hold is a finding and stays here, beside what Linux 6.1 did in the same test, where "
             "it could be asked; what could not be measured is not judged. A dot is a "
             "run, a line the median; a band is what a paper states with its tolerance, a "
@@ -177,7 +177,7 @@ fn claims(outcome: &Outcome, readings: &[&Reading]) -> Markup {
     let all: Vec<_> = outcome.measured(readings).collect();
     html! {
         details open[all.len() <= OPEN] {
-            summary { (all.len()) " claims: " (witness::counts(outcome.judgements())) }
+            summary { (witness::counts(all.len(), outcome.judgements())) }
             table {
                 thead {
                     tr {

@@ -138,17 +138,26 @@ impl Judgement {
     }
 }
 
-/// How often each judgement was given: "9 hold, 2 no witness".
-pub fn counts(judgements: impl Iterator<Item = Judgement>) -> String {
+/// How often each judgement was given: "3 claims: 2 hold, ours differs in 1". Of runs that were
+/// stopped not every one of the `claims` is judged: "16 claims, 4 of them judged: 4 hold".
+pub fn counts(claims: usize, judgements: impl Iterator<Item = Judgement>) -> String {
     let mut counts = BTreeMap::new();
     for judgement in judgements {
-        *counts.entry(judgement).or_insert(0u32) += 1;
+        *counts.entry(judgement).or_insert(0) += 1;
     }
     let each = counts.iter().map(|(judgement, count)| match (judgement, count) {
         (Judgement::Holds, 2..) => format!("{count} hold"),
+        (Judgement::OursDiffers, _) => format!("ours differs in {count}"),
+        (Judgement::NoWitness, _) => format!("{count} without a witness"),
         _ => format!("{count} {}", judgement.words()),
     });
-    each.collect::<Vec<_>>().join(", ")
+    let each = each.collect::<Vec<_>>().join(", ");
+    let noun = if claims == 1 { "claim" } else { "claims" };
+    match counts.values().sum::<usize>() {
+        0 => format!("{claims} {noun}, none judged"),
+        judged if judged < claims => format!("{claims} {noun}, {judged} of them judged: {each}"),
+        _ => format!("{claims} {noun}: {each}"),
+    }
 }
 
 /// Linux beside the simulator, for the claims of one experiment.
@@ -288,6 +297,17 @@ mod tests {
             }
             assert!(recording.refused.keys().all(|arm| !recording.arms.contains_key(arm)), "{id}");
         }
+    }
+
+    #[test]
+    fn claims_are_counted_with_those_that_are_not_judged() {
+        let all = Judgement::ALL;
+        let whole =
+            "4 claims: 1 holds, 1 not on Linux either, ours differs in 1, 1 without a witness";
+        assert_eq!(counts(4, all.into_iter()), whole);
+        let part = "16 claims, 3 of them judged: 2 hold, ours differs in 1";
+        assert_eq!(counts(16, [all[0], all[2], all[0]].into_iter()), part);
+        assert_eq!(counts(1, [].into_iter()), "1 claim, none judged");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub fn write(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io
         rows.push(row);
     }
     write!(out, "{}", text::table(&rows, 0..0, terminal::width()))?;
-    writeln!(out, "  of {} claims: {}", rows.len() - 1, witness::counts(outcome.judgements()))?;
+    writeln!(out, "  {}", witness::counts(rows.len() - 1, outcome.judgements()))?;
     for (claims, reason) in outcome.reasons() {
         writeln!(out, "  why {} not: {reason}", claims.join(", "))?;
     }
@@ -98,8 +98,8 @@ pub fn write(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io
 /// The sum over all experiments, after several.
 pub fn summary(outcomes: &[Outcome], out: &mut dyn Write) -> io::Result<()> {
     let claims: usize = outcomes.iter().map(|outcome| outcome.verdicts.len()).sum();
-    let counts = witness::counts(outcomes.iter().flat_map(Outcome::judgements));
-    writeln!(out, "{} experiments, {claims} claims: {counts}", outcomes.len())
+    let counts = witness::counts(claims, outcomes.iter().flat_map(Outcome::judgements));
+    writeln!(out, "{} experiments, {counts}", outcomes.len())
 }
 
 /// A value beside the simulator's for a claim.
