@@ -72,6 +72,33 @@ fn what_never_arrived_is_told_without_times() {
 }
 
 #[test]
+fn seeds_that_make_no_difference_are_named_once() {
+    let said = |traffic: &str, qdiscs: &[&str], seeds: u64| {
+        let text = format!(
+            "duration = \"2s\"\n[line]\nup = \"5mbit\"\ndown = \"5mbit\"\n\
+             [[traffic]]\nkind = \"bulk\"\n{traffic}\n"
+        );
+        let scenario = Scenario::parse(&text, "alike", &no_files).expect("a scenario");
+        let mut summaries = Vec::new();
+        for qdisc in qdiscs {
+            for seed in 1..=seeds {
+                let simulation = scenario.simulation(Some(qdisc));
+                let finished = simulation.and_then(|one| one.finish(seed)).expect("a run");
+                summaries.push(Summary::new(&scenario, &finished));
+            }
+        }
+        let table = runs::table(&scenario, &summaries, None);
+        let page = runs::page(&scenario, "", 1.0, &summaries).expect("a page");
+        let found = table.matches("The seeds make no difference").count();
+        assert_eq!(page.matches("The seeds make no difference").count(), found);
+        (found, table.contains("mean of"))
+    };
+    assert_eq!(said("", &["pfifo", "codel"], 3), (1, false));
+    assert_eq!(said("stagger = \"1s\"", &["pfifo", "codel"], 3), (0, true));
+    assert_eq!(said("", &["pfifo", "codel"], 1), (0, false));
+}
+
+#[test]
 fn every_scenario_runs_twice_the_same_and_is_reported() {
     for path in scenarios() {
         let name = path.display();

@@ -36,6 +36,12 @@ pub fn contenders(summaries: &[Summary]) -> Vec<Contender<'_>> {
     found
 }
 
+/// True if a discipline has several runs, and those of each are the same packet by packet.
+fn are_alike(contenders: &[Contender<'_>]) -> bool {
+    let same = |one: &Contender<'_>| one.runs.windows(2).all(|two| two[0].hash == two[1].hash);
+    contenders.iter().any(|one| one.runs.len() > 1) && contenders.iter().all(same)
+}
+
 impl Contender<'_> {
     /// Its name in prose: its own where it is the same both ways and only rates differ.
     fn short(&self) -> String {
@@ -262,11 +268,17 @@ pub fn table(scenario: &Scenario, summaries: &[Summary], width: Option<u16>) -> 
     if !scenario.question.is_empty() {
         let _ = writeln!(out, "{}", scenario.question);
     }
-    for contender in contenders(summaries) {
+    let contenders = contenders(summaries);
+    let alike = are_alike(&contenders);
+    if alike {
+        let _ = writeln!(out, "{}", super::text::ALIKE);
+    }
+    for contender in contenders {
         let partial = contender.runs.iter().filter(|run| !run.complete).count();
         let seeds = contender.runs.len();
         let _ = write!(out, "\n{}", contender.words);
         let _ = match seeds {
+            _ if alike => writeln!(out),
             1 => writeln!(out),
             _ => writeln!(out, "  (mean of {seeds} seeds)"),
         };
@@ -296,6 +308,7 @@ pub fn page(
     let words: Vec<String> = contenders.iter().map(|one| one.words.clone()).collect();
     let is_plain = short.iter().collect::<BTreeSet<_>>().len() == short.len();
     let (all, stopped) = (summaries.len(), summaries.iter().filter(|one| !one.complete).count());
+    let said = are_alike(&contenders).then(|| super::text::ALIKE.to_string());
     let runs = contenders.iter().map(|one| one.runs.iter().copied().cloned().collect()).collect();
     let result = Result {
         question: &scenario.question,
@@ -306,7 +319,7 @@ pub fn page(
         names: if is_plain { called(&short) } else { words.clone() },
         words,
         cases: vec![Case { name: String::new(), interval_s, runs }],
-        said: Vec::new(),
+        said: said.into_iter().collect(),
         scenario: text,
     };
     result.page(&scenario.name)

@@ -4,7 +4,7 @@ use maud::{html, Markup};
 
 use super::page;
 use super::text;
-use crate::experiments::sweep::{figures, pivots, Pivot, PointResult, Words};
+use crate::experiments::sweep::{are_alike, figures, pivots, Pivot, PointResult, Words};
 use crate::figures::Figure;
 use crate::statistics::{number, Estimate};
 
@@ -17,12 +17,13 @@ const EVEN: f64 = 50.0;
 
 /// The measures `names`, each by the axes of the sweep; no wider than `width` columns.
 pub fn text(results: &[PointResult], names: &[&String], width: Option<u16>) -> String {
-    let mut out = String::new();
+    let alike = are_alike(results);
+    let mut out = if alike { format!("{}\n\n", text::ALIKE) } else { String::new() };
     for name in names {
         for pivot in pivots(results, name) {
             let title = if pivot.title.is_empty() { "" } else { ": " };
             out += &format!("{}{title}{}  ({name})\n", Words::of(name).whole(), pivot.title);
-            let with = pivot.columns.len() <= WITH_INTERVALS;
+            let with = !alike && pivot.columns.len() <= WITH_INTERVALS;
             let cell = |one: &Option<Estimate>| match one {
                 Some(one) if with => one.to_string(),
                 one => mean(one),
@@ -53,6 +54,7 @@ pub fn page(title: &str, results: &[PointResult], names: &[&String], partial: bo
             "cell. Means of all runs at a setting; every run is a row of the CSV file beside this "
             "page."
         }
+        @if are_alike(results) { p .note { (text::ALIKE) } }
         @for name in names { (measure(name, results)) }
     };
     page::frame(title, &body)
@@ -122,6 +124,26 @@ fn shade(value: f64, (least, most): (f64, f64)) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seeds_that_make_no_difference_are_named_once_and_have_no_interval() {
+        let of = |setting: &str, values: &[f64]| PointResult {
+            point: [("rtt".into(), setting.into())].into(),
+            values: [("x".into(), Estimate::of(values).expect("numbers"))].into(),
+            runs: [("x".into(), values.to_vec())].into(),
+        };
+        let name = "x".to_string();
+        let said = |results: &[PointResult]| {
+            let text = text(results, &[&name], None);
+            let page = page("test", results, &[&name], false);
+            assert_eq!(page.contains(text::ALIKE), text.contains(text::ALIKE));
+            (text.matches(text::ALIKE).count(), text.contains('±'))
+        };
+        let alike = [of("1ms", &[0.1; 3]), of("2ms", &[0.3; 3])];
+        assert_eq!(said(&alike), (1, false));
+        assert_eq!(said(&[of("1ms", &[0.1; 3]), of("2ms", &[0.3, 0.3, 0.4])]), (0, true));
+        assert_eq!(said(&[of("1ms", &[0.1]), of("2ms", &[0.3])]), (0, false));
+    }
 
     #[test]
     fn shades_are_even_or_by_ratios() {

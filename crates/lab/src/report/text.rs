@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use comfy_table::{presets, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
+/// Sentence about repetitions that differ in nothing but their seed.
+pub const ALIKE: &str = "The seeds make no difference here: all repetitions are the same run.";
 /// Longer words may be broken: paths, addresses.
 const LONGEST_WORD: usize = 14;
 /// Blanks between columns.

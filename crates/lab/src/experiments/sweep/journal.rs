@@ -52,6 +52,17 @@ pub struct PointResult {
     pub runs: BTreeMap<String, Vec<f64>>,
 }
 
+/// True if there are repetitions, and those of each setting measured the same.
+pub fn are_alike(results: &[PointResult]) -> bool {
+    let repetitions = |one: &PointResult| one.runs.values().map(Vec::len).max().unwrap_or(0);
+    let same = |one: &PointResult| {
+        let all = repetitions(one);
+        let equal = |values: &Vec<f64>| values.windows(2).all(|two| two[0] == two[1]);
+        one.runs.values().all(|values| values.len() == all && equal(values))
+    };
+    results.iter().any(|one| repetitions(one) > 1) && results.iter().all(same)
+}
+
 /// Whole lines of a journal, one after the other.
 pub(super) struct Lines<'a, R> {
     reader: BufReader<R>,

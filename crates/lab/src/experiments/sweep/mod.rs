@@ -28,7 +28,7 @@ mod pivot;
 
 pub use axis::Axis;
 pub use figures::figures;
-pub use journal::{merge, Journal, PointResult, Record};
+pub use journal::{are_alike, merge, Journal, PointResult, Record};
 pub use names::Words;
 pub use pivot::{pivots, Pivot};
 
