@@ -25,8 +25,8 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! The only crate of the project with unsafe code; all of it is in `sys` and in the parts of
-//! `frames` that speak to the kernel.
+//! Unsafe code stands here and in the kernel module's crate only. Here it is in `sys`, in the parts
+//! of `frames` that speak to the kernel, and in `vitals`, whose memory three processes share.
 
 mod addresses;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The house rules, as a test.
 //!
 //! Rules that a compiler does not know: no clock, float or unordered map in the deterministic
-//! crates; unsafe code in one crate only; dependencies one way; nothing left for later; lines and
+//! crates; unsafe code in two crates only; dependencies one way; nothing left for later; lines and
 //! files that a reader can take in. Each rule brings a sample that it must catch and one that it
 //! must not, so that a rule which can no longer fail is itself a failure.
 
