@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::run::Outcome;
+use super::claim::Verdict;
 use crate::pattern::fits;
 
 /// A reason, and the claims whose failure it explains.
@@ -43,25 +43,20 @@ pub fn about(id: &str) -> Option<&'static Finding> {
 /// Said of claims that nobody has looked into.
 const UNKNOWN: &str = "not known";
 
-impl Outcome {
-    /// Reasons why claims do not hold: each once, with the claims that it explains; last those that
-    /// nothing is known about. Findings are about the papers' own repetitions: with others, what
-    /// they say of runs, means and peaks need not be so.
-    pub fn reasons(&self) -> Vec<(Vec<&str>, String)> {
-        let own = self.experiment.repetitions;
-        let all =
-            self.arms.iter().map(|arm| arm.runs).sum::<usize>() == self.arms.len() * own as usize;
-        let of = |id: &str| match about(id) {
-            Some(finding) if all && self.repetitions == own => finding.reason.trim().to_string(),
-            Some(_) => format!("looked into with all of {own} repetitions only: run those"),
-            None => UNKNOWN.into(),
-        };
-        let failed = self.verdicts.iter().filter(|verdict| verdict.holds == Some(false));
-        let ids = failed.map(|verdict| verdict.claim.id.as_str());
-        let mut reasons = by_reason(ids.map(|id| (id, of(id))));
-        reasons.sort_by_key(|(_, reason)| reason == UNKNOWN);
-        reasons
-    }
+/// Reasons why claims of `verdicts` do not hold: each once, with the claims that it explains; last
+/// those that nothing is known about. Findings are about an experiment's `own` repetitions, which
+/// `is_whole` says were made: with others, what they say of runs, means and peaks need not be so.
+pub(super) fn reasons(verdicts: &[Verdict], own: u32, is_whole: bool) -> Vec<(Vec<&str>, String)> {
+    let of = |id: &str| match about(id) {
+        Some(finding) if is_whole => finding.reason.trim().to_string(),
+        Some(_) => format!("looked into with all of {own} repetitions only: run those"),
+        None => UNKNOWN.into(),
+    };
+    let failed = verdicts.iter().filter(|verdict| verdict.holds == Some(false));
+    let ids = failed.map(|verdict| verdict.claim.id.as_str());
+    let mut reasons = by_reason(ids.map(|id| (id, of(id))));
+    reasons.sort_by_key(|(_, reason)| reason == UNKNOWN);
+    reasons
 }
 
 /// Claims and the reason for each, by reason: in the order in which they first come.

@@ -52,6 +52,7 @@ pub mod cake;
 pub mod claim;
 pub mod contenders;
 pub mod findings;
+pub mod recording;
 pub mod witness;
 
 pub use claim::{Claim, Verdict};

@@ -13,7 +13,7 @@ use simnel_sim::{Memory, Run};
 
 use super::arms::{Difference, Ledger, Reading};
 use super::claim::Verdict;
-use super::findings::by_reason;
+use super::findings::{self, by_reason};
 use super::measure::{Measures, Sample, View};
 use super::series::{self, Memories};
 use super::witness::{self, Judgement, Witness};
@@ -94,6 +94,14 @@ impl Outcome {
         Ledger::of_this_program().differences(self.experiment.id, &self.verdicts, &columns)
     }
 
+    /// Reasons why claims do not hold: each once, with the claims that it explains.
+    pub fn reasons(&self) -> Vec<(Vec<&str>, String)> {
+        let own = self.experiment.repetitions;
+        let all = self.arms.len() * own as usize;
+        let runs: usize = self.arms.iter().map(|arm| arm.runs).sum();
+        findings::reasons(&self.verdicts, own, self.repetitions == own && runs == all)
+    }
+
     /// Claims that do not hold and have no witness, by the reason why they have none.
     pub fn lacks(&self) -> Vec<(Vec<&str>, String)> {
         let none = |n: &usize| self.judgement(*n) == Some(Judgement::NoWitness);
@@ -156,7 +164,7 @@ pub fn run(
     let memories: Vec<Memories> = match options.series {
         true => {
             let seeds = 1..=most_repetitions(experiments, options);
-            let learn = |seed: u32| Memories::of(seed.into(), watch);
+            let learn = |seed: u32| Memories::of(seed.into(), watch.stop, watch.step);
             seeds.into_par_iter().map(learn).collect()
         }
         false => Vec::new(),

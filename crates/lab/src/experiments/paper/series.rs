@@ -9,12 +9,11 @@
 //! What is not the paper's comes after that. [`Memories`] has what the hosts knew before each run.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use simnel_core::Time;
 use simnel_sim::{Memory, Run};
 
-use super::run::Watch;
 use super::{contenders, experiments, performance, set_up, Arm, Work};
 
 /// The tests, in the order in which the paper presents them: up, down, both ways, rrul, fifty up.
@@ -25,12 +24,13 @@ const TESTS: [&str; 5] = ["B2", "B1", "B3", "B4", "B5"];
 pub(super) struct Memories(BTreeMap<String, Memory>);
 
 impl Memories {
-    /// Runs the series of repetition `seed`, up to the run in which it is stopped.
-    pub(super) fn of(seed: u64, watch: &Watch<'_>) -> Memories {
+    /// Runs the series of repetition `seed`, up to the run in which `stop` is set; `step` is called
+    /// after each.
+    pub(super) fn of(seed: u64, stop: &AtomicBool, step: &dyn Fn()) -> Memories {
         let mut memories = BTreeMap::new();
         let mut memory = Memory { thresholds: true, ..Memory::default() };
         for arm in series() {
-            if let (Work::Scenario(file), false) = (&arm.work, watch.stop.load(Ordering::Relaxed)) {
+            if let (Work::Scenario(file), false) = (&arm.work, stop.load(Ordering::Relaxed)) {
                 memories.insert(arm.text(), memory.clone());
                 let (setup, _) = set_up(&arm.name, file);
                 let mut run = Run::new(&setup, seed).expect("a set-up that was checked");
@@ -38,7 +38,7 @@ impl Memories {
                 run.advance(Time::MAX);
                 memory = run.results().memory.unwrap_or(memory);
             }
-            (watch.step)();
+            step();
         }
         Memories(memories)
     }
@@ -77,7 +77,7 @@ fn series() -> Vec<Arm> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::sync::atomic::AtomicUsize;
 
     #[test]
     fn the_series_is_every_discipline_with_every_test_once() {
@@ -96,7 +96,7 @@ mod tests {
         let step = || {
             steps.fetch_add(1, Ordering::Relaxed);
         };
-        let memories = Memories::of(1, &Watch { stop: &stop, step: &step });
+        let memories = Memories::of(1, &stop, &step);
         assert!(memories.0.is_empty());
         assert_eq!(steps.into_inner(), count());
     }

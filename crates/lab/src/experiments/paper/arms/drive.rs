@@ -8,35 +8,11 @@ use simnel_scenario::File;
 use simnel_sim::Setup;
 use simnel_testbed::TestbedError;
 
+use super::error::ArmError;
 use super::linux::Kernel;
 use super::{generator, heard, linux, live, plan, Kind, Means, Reading};
 use crate::experiments::paper::measure::View;
 use crate::experiments::paper::{set_up, stated, Experiment, Work};
-
-/// Why an arm cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum ArmError {
-    /// The testbed, or a program in it.
-    #[error(transparent)]
-    Testbed(#[from] TestbedError),
-    /// A file of a run.
-    #[error("{}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// The system's message.
-        source: std::io::Error,
-    },
-    /// User-mode Linux is not installed.
-    #[error("`{}` is not installed: `apt-get install user-mode-linux`", linux::PROGRAM)]
-    NoLinux,
-    /// Linux's own disciplines could not be run.
-    #[error("user-mode Linux: {0}")]
-    Guest(String),
-    /// User-mode Linux ended before its time.
-    #[error("user-mode Linux: {0}")]
-    GuestDied(String),
-}
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -163,7 +139,7 @@ impl Drop for Priority {
 pub fn check(kind: Kind) -> Result<(), ArmError> {
     match kind {
         Kind::Live if !rustix::process::geteuid().is_root() => Err(TestbedError::NotRoot.into()),
-        Kind::Linux if !linux::is_installed() => Err(ArmError::NoLinux),
+        Kind::Linux if !linux::is_installed() => Err(ArmError::NoLinux(linux::PROGRAM)),
         Kind::Live | Kind::Linux => Ok(()),
     }
 }

@@ -122,7 +122,7 @@ fn apart(values: &[(&str, f64)]) -> f64 {
 mod tests {
     use super::*;
     use crate::experiments::paper::arms::EXPERIMENTS;
-    use crate::experiments::paper::witness::Recording;
+    use crate::experiments::paper::recording::Recording;
     use crate::experiments::paper::{claims, experiments, Sample};
 
     fn measures(arm: &str, values: &[(&str, f64)]) -> Measures {

@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::error::ArmError;
 use super::generator::{Recorded, IDLE};
 use super::guest::{HEARD, PLAN, REFUSED, STARTED, VIRTUAL_TIME};
 use super::plan::Plan;
-use super::ArmError;
 use crate::files;
 use simnel_testbed::Group;
 

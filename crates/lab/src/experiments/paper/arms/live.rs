@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::error::ArmError;
 use super::generator::{self, Means, Recorded, Sides};
 use super::network::Network;
 use super::plan::Plan;
-use super::ArmError;
 use simnel_testbed::Process;
 
 /// Programs are ready within this time: longer than it takes them to refuse their words.

@@ -15,6 +15,8 @@ use super::measure::Measures;
 #[cfg(not(target_family = "wasm"))]
 mod drive;
 #[cfg(not(target_family = "wasm"))]
+mod error;
+#[cfg(not(target_family = "wasm"))]
 pub mod generator;
 #[cfg(not(target_family = "wasm"))]
 pub mod guest;
@@ -33,7 +35,9 @@ pub mod plan;
 pub mod record;
 
 #[cfg(not(target_family = "wasm"))]
-pub use drive::{check, run, ArmError, Options, Watch};
+pub use drive::{check, run, Options, Watch};
+#[cfg(not(target_family = "wasm"))]
+pub use error::ArmError;
 #[cfg(not(target_family = "wasm"))]
 pub use generator::{Drain, Means};
 pub use ledger::{Difference, Ledger};

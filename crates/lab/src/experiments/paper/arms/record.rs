@@ -18,12 +18,13 @@ use simnel_sim::Setup;
 use siphasher::sip::SipHasher13;
 
 use super::drive::failure;
+use super::error::ArmError;
 use super::generator::Recorded;
+use super::heard;
 use super::linux::{self, Kernel};
 use super::plan::Plan;
-use super::{heard, ArmError};
 use crate::experiments::paper::measure::{Measure, Measures, View};
-use crate::experiments::paper::witness::{without, ArmRecord, Recording};
+use crate::experiments::paper::recording::{without, ArmRecord, Recording};
 use crate::experiments::paper::{set_up, stated, Arm, Experiment, Work};
 use crate::files;
 
