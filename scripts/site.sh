@@ -15,8 +15,12 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$PWD/target
 built=${CARGO_TARGET_DIR:-$target}
 wasm=$target/site-build/wasm
+# Not $built: for the profile `site` cargo would keep there, in target/site, what the next build removes.
+crates=$built/site-build/cargo
 reports=$target/papers
 command=${1:-build}
+# In a fresh clone nothing has made it.
+mkdir -p "$target"
 
 lacks() { # WHAT
     if [ "$command" = build ]; then
@@ -66,14 +70,15 @@ wasm() {
         lacks 'rustup target add wasm32-unknown-unknown'
     mkdir -p "$wasm"
     bindgen
-    cargo build --quiet --locked --profile site --target wasm32-unknown-unknown --package simnel-wasm
+    CARGO_TARGET_DIR=$crates \
+        cargo build --quiet --locked --profile site --target wasm32-unknown-unknown --package simnel-wasm
 }
 
 build() {
     # Packages first: what they lack shows before anything is compiled.
     packages
     wasm
-    "$bindgen" "$built/wasm32-unknown-unknown/site/simnel_wasm.wasm" "$wasm" lab
+    "$bindgen" "$crates/wasm32-unknown-unknown/site/simnel_wasm.wasm" "$wasm" lab
     (cd site && node_modules/.bin/tsc --noEmit && node build.mjs "$target/site" "$wasm" "$reports")
     local part bytes most=$((1536 * 1024))
     # What the pages of commands are made with is committed, since cargo has no npm.
