@@ -6,7 +6,7 @@ import { inWords } from "./fault";
 import { Form } from "./form";
 import { load } from "./load";
 import type { Job, Shown, Summary } from "./messages";
-import { Pool, Wrong } from "./pool";
+import { Broken, Pool, Wrong } from "./pool";
 import { printed } from "./printed";
 import { asked, fromAddress, toAddress, toCommand, toToml, usual, words } from "./question";
 import { Watch } from "./watch";
@@ -147,14 +147,19 @@ class Lab {
 
     /** Keeps what there is. */
     private halt(): void {
-        this.wanted.abort();
+        this.pause();
         window.clearTimeout(this.patience);
         this.patience = undefined;
         this.since = null;
-        this.pool.refill();
-        this.stop.textContent = "go on";
         const { most = 0, missing = [] } = this.repetitions ?? {};
         say(this.repetitions ? `${most - missing.length} of ${most} runs: stopped` : "Stopped before there was a picture.");
+    }
+
+    /** Ends what runs, and offers to go on. */
+    private pause(): void {
+        this.wanted.abort();
+        this.pool.refill();
+        this.stop.textContent = "go on";
     }
 
     private goOn(): Promise<void> {
@@ -222,10 +227,12 @@ class Lab {
         const { jobs, runs, most } = repetitions;
         let drawn = performance.now();
         const done = () => most - repetitions.missing.length;
+        const broken: Error[] = [];
         if (jobs.length > 0) {
             await Promise.all(repetitions.missing.map(async (seed) => {
                 const more = await Promise.all(jobs.map((job) => this.attempt(job(seed), signal)));
-                if (signal.aborted || !more.every(isShown)) return;
+                if (signal.aborted) return;
+                if (!more.every(isShown)) return void broken.push(more.find((each) => !isShown(each)) as Error);
                 more.forEach((shown, n) => runs[n]!.push(shown));
                 repetitions.missing = repetitions.missing.filter((other) => other !== seed);
                 say(`${done()} of ${most} runs`);
@@ -238,6 +245,11 @@ class Lab {
             if (done() > 1) await this.redraw();
             if (signal.aborted) return;
             document.documentElement.dataset.runs = String(done());
+            const [first] = broken;
+            if (first) {
+                this.pause();
+                return say(`${done()} of ${most} runs; ${broken.length} broke off: ${first instanceof Broken ? first.why : first.message}`);
+            }
             say(done() === 1 ? "1 run" : `${done()} runs: lines are medians, bands the least and the greatest`);
         }
         this.stop.hidden = true;

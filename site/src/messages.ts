@@ -26,7 +26,7 @@ export interface Judged {
 }
 
 export type Request =
-    | { kind: "module"; module: WebAssembly.Module }
+    | { kind: "module"; module: WebAssembly.Module; life: string }
     | ({ kind: "run" } & Job)
     | Ask;
 
@@ -76,6 +76,7 @@ export interface Film {
 }
 
 export type Reply =
+    | { kind: "alive" }
     | { kind: "shown"; shown: Shown }
     | { kind: "said"; said: string }
     | { kind: "wrong"; why: string }

@@ -2,6 +2,8 @@
 //
 // A run cannot be interrupted from outside, so what its signal aborts is cancelled by ending the
 // worker; a spare one takes its place at once, and new spare ones are made behind the first picture.
+// A task whose worker breaks is given once to another one. A worker that ends without a word is noticed
+// by the lock that it holds, where the browser has locks (on HTTPS and localhost).
 import type { Ask, Fault, Job, Reply, Request, Shown } from "./messages";
 
 /** Nobody wants the result any more. */
@@ -14,8 +16,17 @@ export class Wrong extends Error {
     }
 }
 
+/** The simulation broke off, twice: the worker's fault, not the question's. */
+export class Broken extends Error {
+    constructor(readonly why: string) {
+        super(`the simulation broke off: ${why}`);
+    }
+}
+
 interface Task {
     request: Request;
+    /** Has broken a worker. */
+    isAgain?: true;
     resolve: (reply: Reply) => void;
     reject: (error: Error) => void;
 }
@@ -26,6 +37,8 @@ export class Pool {
     readonly cores = Math.max(1, Math.min(navigator.hardwareConcurrency || 2, MOST_CORES));
     private readonly module: WebAssembly.Module;
     private idle: Worker[] = [];
+    /** Those that have begun, and are watched: others have their task when they are. */
+    private readonly ready = new WeakSet<Worker>();
     private busy = new Map<Worker, Task>();
     private waiting: Task[] = [];
 
@@ -75,7 +88,7 @@ export class Pool {
             const task = this.waiting.shift()!;
             const worker = this.idle.pop() ?? this.start();
             this.busy.set(worker, task);
-            worker.postMessage(task.request);
+            if (this.ready.has(worker)) worker.postMessage(task.request);
         }
     }
 
@@ -86,13 +99,27 @@ export class Pool {
 
     private start(): Worker {
         const worker = new Worker("worker.js", { type: "module" });
-        worker.postMessage({ kind: "module", module: this.module } satisfies Request);
-        worker.onmessage = (event: MessageEvent<Reply>) => this.done(worker, event.data);
+        const life = crypto.getRandomValues(new Uint32Array(4)).join("-");
+        worker.postMessage({ kind: "module", module: this.module, life } satisfies Request);
+        worker.onmessage = (event: MessageEvent<Reply>) => {
+            if (event.data.kind === "alive") this.begun(worker, life);
+            else this.done(worker, event.data);
+        };
         worker.onerror = (event) => {
             event.preventDefault();
             this.done(worker, { kind: "broken", why: event.message || "the worker cannot start" });
         };
         return worker;
+    }
+
+    /** A worker holds its lock, which is free when the worker is no more. */
+    private begun(worker: Worker, life: string): void {
+        this.ready.add(worker);
+        void navigator.locks?.request(life, () => {
+            this.done(worker, { kind: "broken", why: "the worker ended without a word" });
+        });
+        const task = this.busy.get(worker);
+        if (task) worker.postMessage(task.request);
     }
 
     private done(worker: Worker, reply: Reply): void {
@@ -106,8 +133,9 @@ export class Pool {
         }
         if (task) {
             if (reply.kind === "wrong") task.reject(wrong(reply.why));
-            else if (reply.kind === "broken") task.reject(new Error(`the simulation broke off: ${reply.why}`));
-            else task.resolve(reply);
+            else if (reply.kind !== "broken") task.resolve(reply);
+            else if (task.isAgain) task.reject(new Broken(reply.why));
+            else this.waiting.unshift(Object.assign(task, { isAgain: true }));
             this.next();
         }
     }

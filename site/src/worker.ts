@@ -51,9 +51,20 @@ function buffers({ curves, film }: Shown): ArrayBufferLike[] {
     return [...curves.map((c) => c.points.buffer), ...(film ? [film.cells.buffer, film.windows.buffer] : [])];
 }
 
+/** Holds a lock as long as this worker lives, where the browser has locks, and says that it lives. */
+function begin(life: string): void {
+    const say = () => postMessage({ kind: "alive" } satisfies Reply);
+    if (!navigator.locks) return say();
+    void navigator.locks.request(life, () => {
+        say();
+        return new Promise(() => undefined);
+    });
+}
+
 addEventListener("message", (event: MessageEvent<Request>) => {
     if (event.data.kind === "module") {
         initSync({ module: event.data.module });
+        begin(event.data.life);
         return;
     }
     let reply: Reply;

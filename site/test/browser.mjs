@@ -32,8 +32,8 @@ export async function withBrowser(work, what = "the lab in a browser") {
 
 /** An empty page. `note` is told what goes wrong there; without it the test fails by an error of the
  * page's scripts, and what the browser has to say (about an icon that comes late) is printed. */
-export async function visit(browser, { width = 1280, height = 900, scheme = "light" } = {}, note) {
-    const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
+export async function visit(browser, { width = 1280, height = 900, scheme = "light", ...more } = {}, note) {
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, ...more });
     const page = await context.newPage();
     page.setDefaultTimeout(PATIENCE);
     page.on("pageerror", (error) => (note ?? fail)(String(error.stack ?? error)));

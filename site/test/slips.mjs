@@ -111,6 +111,54 @@ async function haste(browser, address) {
     await fresh.context().close();
 }
 
+/** Asks before each run what is to happen to its worker, and does that. */
+const SLIPS = `addEventListener("message", (event) => {
+    if (event.data.kind !== "run") return;
+    const request = new XMLHttpRequest();
+    request.open("GET", "slip?" + event.data.seed, false);
+    request.send();
+    if (request.responseText === "") return;
+    event.stopImmediatePropagation();
+    if (request.responseText === "close") self.close();
+    else throw new Error("injected");
+});`;
+
+/** Workers break: a run is given to another one once, and what is missing then is told. */
+async function breaking(browser, address) {
+    const worker = await (await fetch(`${address}worker.js`)).text();
+    let asked = 0;
+    let slip = () => "";
+    const page = await visit(browser, { serviceWorkers: "block" }, () => undefined);
+    await page.route("**/worker.js", (route) => route.fulfill({ contentType: "text/javascript", body: SLIPS + worker }));
+    await page.route("**/slip?*", (route) => {
+        asked += 1;
+        return route.fulfill({ contentType: "text/plain", body: slip(Number(new URL(route.request().url()).search.slice(1))) });
+    });
+    for (const how of ["throw", "close"]) {
+        asked = 0;
+        slip = () => (asked === 1 ? how : "");
+        await page.goto(address);
+        await says(page, "#status", /^8 runs: lines are medians/);
+        assert.equal(asked, 17, "of two disciplines eight each, and one again");
+    }
+    const go = page.locator("#stop");
+    for (const [how, why] of [["throw", /; 1 broke off: .*injected$/], ["close", /; 1 broke off: .* without a word$/]]) {
+        slip = (seed) => (seed === 3 ? how : "");
+        await page.reload();
+        await says(page, "#status", new RegExp(`^7 of 8 runs${why.source}`));
+        await says(page, "#verdict", /Calls stay clear/);
+        slip = () => "";
+        assert.equal(await go.textContent(), "go on");
+        await go.click();
+        await says(page, "#status", /^8 runs/);
+        await go.waitFor({ state: "hidden" });
+    }
+    slip = () => "throw";
+    await page.reload();
+    await says(page, "#remark", /^the simulation broke off: .*injected$/);
+    await page.context().close();
+}
+
 async function old(browser, address) {
     const page = await visit(browser);
     await page.addInitScript(() => { delete window.WebAssembly; });
@@ -129,6 +177,7 @@ export async function slips(browser, address) {
     await scenario(browser, address);
     await addresses(browser, address);
     await haste(browser, address);
+    await breaking(browser, address);
     await old(browser, address);
-    console.log("wrong words, numbers, scenarios and addresses are told; nobody waits for what is past");
+    console.log("wrong words, numbers, scenarios and addresses are told; nobody waits for what is past; what breaks is told");
 }
