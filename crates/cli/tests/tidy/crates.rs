@@ -1,6 +1,8 @@
 //! Crates of others: how new a compiler they ask for, and how many of them the gateway alone takes.
+//! Of ours, that those which are published bring their licences.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -55,6 +57,33 @@ fn the_stated_rust_version_is_enough_for_every_locked_crate() {
         }
     }
     assert_eq!(too_new(&metadata).len(), 1);
+}
+
+/// Crates of ours that may be published, and do not have the texts of both licences beside them.
+fn unlicensed(metadata: &Value) -> Vec<&str> {
+    let packages = metadata["packages"].as_array().expect("packages");
+    let ours = packages.iter().filter(|package| package["source"].is_null());
+    let lacks = |package: &&Value| {
+        let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
+        let licences = ["LICENSE-APACHE", "LICENSE-MIT"];
+        package["publish"].is_null()
+            && !licences.iter().all(|name| manifest.with_file_name(name).is_file())
+    };
+    ours.filter(lacks).filter_map(|package| package["name"].as_str()).collect()
+}
+
+#[test]
+fn crates_that_are_published_bring_their_licences() {
+    let arguments = "metadata --format-version 1 --no-deps";
+    let mut metadata = serde_json::from_str(&cargo(arguments)).expect("JSON");
+    assert_eq!(unlicensed(&metadata), [""; 0], "link the texts as the other crates do");
+    // The check can fail.
+    for package in metadata["packages"].as_array_mut().expect("packages") {
+        if package["name"] == "simnel-kernel" {
+            package["publish"] = Value::Null;
+        }
+    }
+    assert_eq!(unlicensed(&metadata), ["simnel-kernel"]);
 }
 
 #[test]
