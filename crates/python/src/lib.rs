@@ -13,6 +13,7 @@ mod discipline;
 mod error;
 mod looks;
 mod paper;
+mod quantity;
 mod replay;
 mod run;
 mod scenario;
@@ -32,6 +33,8 @@ mod _simnel {
     use super::looks::looks;
     #[pymodule_export]
     use super::paper::{about_paper, paper, paper_runs, papers};
+    #[pymodule_export]
+    use super::quantity::quantity;
     #[pymodule_export]
     use super::replay::replay;
     #[pymodule_export]

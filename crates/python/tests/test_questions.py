@@ -32,6 +32,9 @@ def test_a_comparison_needs_two_and_a_line(line):
     for wrong in ((), ("cake",), ("cake", "fq_codel"), ("cake", line)):
         with pytest.raises(simnel.Error, match="two disciplines"):
             simnel.compare(*wrong)
+    own = type("Own", (simnel.Discipline,), {})
+    with pytest.raises(simnel.Error, match=r"in simulate\(\), sweep\(\)"):
+        simnel.compare("cake", own, line)
     with pytest.raises(simnel.Error, match="caek"):
         simnel.compare("caek", "fq_codel", line)
     with pytest.raises(simnel.Error, match="these only"):

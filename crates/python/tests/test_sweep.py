@@ -171,13 +171,18 @@ def test_geometric_steps_keep_their_unit():
     assert geomspace("1000000bit", "4000000bit", 3) == ["1000000bit", "2000000bit", "4000000bit"]
     assert geomspace("1234567bit", "7654321bit", 2) == ["1234567bit", "7654321bit"]
     assert geomspace("0.0000001%", "0.00001%", 3) == ["0.0000001%", "0.000001%", "0.00001%"]
+    # Of one kind, as `simnel sweep` takes them.
+    assert geomspace("10ms", "1s", 3) == ["10ms", "100ms", "1s"]
+    assert geomspace("10ms", "1s", 4) == ["10ms", "46.4159ms", "215.443ms", "1s"]
+    assert geomspace("500kbit", "2mbit", 3) == ["500kbit", "1000kbit", "2mbit"]
+    assert geomspace("1000ms", "1s", 2) == ["1000ms", "1s"]
     # Counts are whole.
     assert geomspace("1", "16", 4) == ["1", "3", "6", "16"]
     assert geomspace("100000", "10000000", 3) == ["100000", "1000000", "10000000"]
     assert geomspace("1.0", "2", 3) == ["1.0", "1.41421", "2"]
     with pytest.raises(simnel.Error, match="no 10 whole numbers from `1` to `4`"):
         geomspace("1", "4", 10)
-    for wrong in (("10ms", "1s", 3), ("x", "1s", 3), ("0ms", "1ms", 2), ("2ms", "1ms", 2), (1, 10, 3), ("1..2", "3", 2)):
+    for wrong in (("10ms", "1mbit", 3), ("10ms", "20", 3), ("1x", "1y", 2), ("2s", "1ms", 2), ("x", "1s", 3), ("0ms", "1ms", 2), ("2ms", "1ms", 2), (1, 10, 3), ("1..2", "3", 2)):
         with pytest.raises(simnel.Error, match="no range"):
             geomspace(*wrong)
 

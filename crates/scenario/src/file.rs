@@ -331,15 +331,23 @@ impl File {
     /// Reads a text.
     pub fn parse(text: &str) -> Result<File, ScenarioError> {
         toml::from_str(text).map_err(|error| {
-            let what = error.message().trim();
-            let wants_text = what.ends_with("`, expected a string");
-            let (what, expected) = match error.span().and_then(|span| key(text, span.start)) {
-                Some(key) if what.starts_with("invalid type: ") && wants_text => {
+            let said = error.message().trim();
+            let is_value = said.starts_with("invalid ");
+            let key = error.span().and_then(|span| key(text, span.start)).filter(|_| is_value);
+            let of_key = |what: &str| match key {
+                Some(key) => format!("`{key}`: {what}"),
+                None => what.to_string(),
+            };
+            let (what, expected) = match said.rsplit_once(", expected ") {
+                Some((_, "a string")) if key.is_some() => {
                     let expected =
                         "words in quotes, a quantity with its unit: \"20mbit\", \"45ms\"";
-                    (format!("`{key}`: {what}"), expected)
+                    (of_key(said), expected)
                 }
-                _ => (what.to_string(), "the keys that scenarios/README.md describes"),
+                // What Rust calls its numbers tells nobody anything. All of these begin at one.
+                Some((what, "u8")) => (of_key(what), "a whole number, 1 or more, up to 255"),
+                Some((what, "u16" | "u32" | "u64")) => (of_key(what), "a whole number, 1 or more"),
+                _ => (said.to_string(), "the keys that scenarios/README.md describes"),
             };
             ScenarioError { what, expected: expected.into(), span: error.span() }
         })

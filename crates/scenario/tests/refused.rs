@@ -83,6 +83,25 @@ fn a_number_without_its_unit_is_told_with_its_key() {
 }
 
 #[test]
+fn a_number_that_is_none_is_told_with_its_key() {
+    let said = |traffic: &str| {
+        let error = read("", "", &format!("kind = \"bulk\"\n{traffic}")).1.expect_err(traffic);
+        format!("{}; expected {}", error.what, error.expected)
+    };
+    let count = "a whole number, 1 or more";
+    let segments = "a whole number, 1 or more, up to 255";
+    for (traffic, what, expected) in [
+        ("count = -1", "`count`: invalid value: integer `-1`", count),
+        ("count = 1.5", "`count`: invalid type: floating point `1.5`", count),
+        ("count = \"two\"", "`count`: invalid type: string \"two\"", count),
+        ("tso = 256", "`tso`: invalid value: integer `256`", segments),
+        ("mtu = -1", "`mtu`: invalid value: integer `-1`", count),
+    ] {
+        assert_eq!(said(traffic), format!("{what}; expected {expected}"));
+    }
+}
+
+#[test]
 fn a_line_that_changes_has_a_rate_before() {
     let line = "down = \"20mbit\"\nup = \"unlimited\"\n";
     let change = "[[line.change]]\nat = \"2s\"\nup = \"5mbit\"\n";

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any, Dict, List, Tuple, Union
 
 from . import _simnel
+from ._discipline import Discipline
 from ._progress import watched
 from ._simnel import Error, Table
 from ._words import Line
@@ -64,6 +65,11 @@ def compare(
     ``compare("cake bandwidth {rate}", "fq_codel", line)``. Of the line, rates and RTT count. In a
     notebook the result draws itself. Ctrl-C ends it.
     """
+    if any(isinstance(one, type) and issubclass(one, Discipline) for one in qdiscs_and_line):
+        raise Error(
+            "disciplines in Python are not compared; "
+            "expected tc's words here, and such a class in simulate(), sweep() or Scenario.run()"
+        )
     qdiscs = [words for words in qdiscs_and_line if isinstance(words, str)]
     line = qdiscs_and_line[-1] if qdiscs_and_line else None
     if len(qdiscs) < 2 or not isinstance(line, Line) or len(qdiscs_and_line) > len(qdiscs) + 1:

@@ -41,6 +41,7 @@ Values = Dict[str, float]
 def geomspace(first: str, last: str, points: int) -> List[str]:
     """``points`` quantities from ``first`` to ``last`` with equal ratios, in the unit of ``first``.
 
+    ``last`` may have another unit of the same kind, as ``"1s"`` after ``"10ms"``, and keeps it.
     Numbers without a unit, such as counts, are whole if both are written without a point.
 
     >>> geomspace("10ms", "1000ms", 3)
@@ -49,12 +50,13 @@ def geomspace(first: str, last: str, points: int) -> List[str]:
     form = r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*([a-zA-Z%/]*)"
     words = (word.strip() if isinstance(word, str) else "" for word in (first, last))
     begin, end = (re.fullmatch(form, word) for word in words)
-    if begin is None or end is None or begin[2] != end[2] or points < 1:
+    ratio = None if begin is None or end is None else _ratio(end[2], begin[2])
+    if ratio is None or points < 1:
         raise Error(
             f"no range from `{first}` to `{last}`; "
-            "expected two quantities of one unit, such as 10ms and 500ms, and a number of points"
+            "expected two quantities of one kind, such as 10ms and 1s, and a number of points"
         )
-    low, high, unit = float(begin[1]), float(end[1]), begin[2]
+    low, high, unit = float(begin[1]), float(end[1]) * ratio, begin[2]
     if not 0 < low <= high:
         raise Error(f"no range from `{first}` to `{last}`; expected two that rise from above zero")
     whole = not unit and "." not in begin[1] + end[1]
@@ -62,14 +64,23 @@ def geomspace(first: str, last: str, points: int) -> List[str]:
     for n in range(1, points - 1):
         number = low * (high / low) ** (n / (points - 1))
         numbers.append(str(round(number)) if whole else f"{Decimal(f'{number:.6g}'):f}")
+    steps = [f"{number}{unit}" for number in numbers]
     if points > 1:
-        numbers.append(end[1])
-    if whole and low < high and len(set(numbers)) < points:
+        steps.append(end[1] + end[2])
+    if whole and low < high and len(set(steps)) < points:
         raise Error(
             f"no {points} whole numbers from `{first}` to `{last}`; "
             f"expected fewer points, or `{first}.0` for fractions"
         )
-    return [f"{number}{unit}" for number in numbers]
+    return steps
+
+
+def _ratio(unit: str, other: str) -> Optional[float]:
+    """How many ``other`` a ``unit`` is; None if they are of different kinds."""
+    if unit == other:
+        return 1.0
+    (one, kind), (another, of) = (_simnel.quantity(f"1{word}") or (0, word) for word in (unit, other))
+    return one / another if kind == of else None
 
 
 def sweep(

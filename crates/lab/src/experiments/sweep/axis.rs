@@ -116,7 +116,7 @@ fn written(value: f64, base: &str) -> String {
 }
 
 /// A number in its base unit, and that unit.
-pub(super) fn quantity(text: &str) -> Option<(f64, &'static str)> {
+pub fn quantity(text: &str) -> Option<(f64, &'static str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let (_, base, factor) = UNITS.iter().find(|(name, ..)| *name == unit)?;
