@@ -58,7 +58,8 @@ fn other_files_are_refused_by_name_and_leave_no_page() {
     let refused = |name: &str, content: &[u8]| {
         let file = directory.path().join(name);
         std::fs::write(&file, content).expect("a file");
-        let output = simnel(&["plot", &file.to_string_lossy(), "--report", &page.to_string_lossy()]);
+        let output =
+            simnel(&["plot", &file.to_string_lossy(), "--report", &page.to_string_lossy()]);
         assert_eq!(output.status.code(), Some(1), "{name}");
         let error = String::from_utf8_lossy(&output.stderr).replace(['\n', '│', ' '], "");
         assert!(error.contains(name), "{error}");

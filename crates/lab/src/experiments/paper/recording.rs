@@ -78,7 +78,7 @@ impl Recording {
         )
     }
 
-    /// What the arms measured.
+    /// Measures of the arms.
     pub fn measures(&self) -> Measures {
         let mut measures = Measures::default();
         for (name, arm) in &self.arms {

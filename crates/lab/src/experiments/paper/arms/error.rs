@@ -1,4 +1,4 @@
-//! What keeps an arm from running.
+//! Reasons why an arm cannot run.
 
 use std::path::PathBuf;
 
