@@ -380,7 +380,7 @@ impl Interface {
                 return Ok((None, None));
             }
             let words = words.as_deref().or(both).unwrap_or("cake");
-            let words = Said { words, before: 0, unguarded: lanes.are_several() };
+            let words = Said { words, unguarded: lanes.are_several(), ..Said::default() };
             let rate = rate.as_deref().map(|rate| autorate::range(direction, rate, self.autorate));
             let (rate, range) = rate.transpose()?.unzip();
             let config = settings_of(direction, rate, words)?;

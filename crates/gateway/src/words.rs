@@ -26,15 +26,22 @@ const BURSTS_PER_SECOND: u64 = 250;
 pub struct Said<'a> {
     /// The words.
     pub words: &'a str,
-    /// How many words stand before them where they were said, so that errors tell the right place.
-    pub before: usize,
+    /// Place of each where they were said, from 0, so that errors tell the right one. Without any
+    /// they are counted from the first.
+    pub places: &'a [usize],
     /// Nobody guards hosts unless the words ask for it.
     pub unguarded: bool,
 }
 
 impl<'a> From<&'a str> for Said<'a> {
     fn from(words: &'a str) -> Said<'a> {
-        Said { words, before: 0, unguarded: false }
+        Said { words, ..Said::default() }
+    }
+}
+
+impl Said<'_> {
+    fn place(self, index: usize) -> usize {
+        self.places.get(index).copied().unwrap_or(index)
     }
 }
 
@@ -60,7 +67,7 @@ pub fn settings_of<'a>(
             return Err(unusable(direction, rate, error.expected()));
         }
     }
-    understood(direction, &before, words, said.before + named)
+    understood(direction, &before, words, |index| said.place(named + index))
 }
 
 /// The error that no line has the rate `word`.
@@ -101,13 +108,14 @@ pub fn changed<'a>(
     }
     let rest = name.map_or(rest, |name| own_words(name, said.words, rest));
     let count = |words: &str| words.split_whitespace().count();
-    let before_rest = said.before + count(said.words) - count(rest);
+    let before_rest = count(said.words) - count(rest);
+    let place = |index| said.place(before_rest + index);
     let kept = kept_child(&config, name, rest).map(Config::to_string);
     let with_rest = |text: &str| match &kept {
-        None => understood(direction, text, rest, before_rest),
+        None => understood(direction, text, rest, place),
         Some(child) => {
             let own = text.strip_suffix(child.as_str()).unwrap_or(text);
-            understood(direction, own, &format!("{rest} {child}"), before_rest)
+            understood(direction, own, &format!("{rest} {child}"), place)
         }
     };
     let is_another = |name| name != managed.name() || is_bare || has_classes(managed);
@@ -172,7 +180,7 @@ pub fn check_words<'a>(direction: Direction, said: impl Into<Said<'a>>) -> Resul
     };
     match qdisc::parse(said.words).is_err_and(lacks) {
         true => Ok(()),
-        false => understood(direction, "", said.words, said.before).map(drop),
+        false => understood(direction, "", said.words, |index| said.place(index)).map(drop),
     }
 }
 
@@ -232,13 +240,13 @@ fn name_and_rest(words: &str) -> (Option<&'static str>, &str) {
     }
 }
 
-/// The settings that `before` and then somebody's own `words` describe. Errors count his words from
-/// `said` on.
+/// The settings that `before` and then somebody's own `words` describe. Errors name the `place` of
+/// his words.
 fn understood(
     direction: Direction,
     before: &str,
     words: &str,
-    said: usize,
+    place: impl Fn(usize) -> usize,
 ) -> Result<Config, String> {
     let config = qdisc::amend(before, words).map_err(|mut error| {
         let own = before.split_whitespace().count();
@@ -249,7 +257,7 @@ fn understood(
         if may_be_name && !is_known(&error) {
             error = qdisc::parse(words).err().filter(is_known).unwrap_or(error);
         }
-        error.index += said;
+        error.index = place(error.index);
         format!("{direction}: {error}")
     })?;
     qdisc::check_rates(words).map_err(|error| format!("{direction}: {error}"))?;
@@ -416,7 +424,7 @@ mod tests {
             ("cake besteffort", "cake bandwidth 1mbit besteffort"),
             ("host-guard src", "cake bandwidth 1mbit host-guard src"),
         ] {
-            let said = Said { words, before: 0, unguarded: true };
+            let said = Said { words, unguarded: true, ..Said::default() };
             assert_eq!(settings_of(Upload, Some("1mbit"), said), Ok(settings(expected)));
         }
     }
@@ -582,11 +590,12 @@ mod tests {
             let error = changed(Upload, &bare, rate, words).unwrap_err();
             assert!(error.contains("`htb` has no class here"), "{error}");
         }
-        // Words are counted from the first that was said.
+        // Places are those where the words were said.
         for rate in [None, Some("2mbit")] {
-            let said = Said { words: "cake nat diffserv5", before: 4, unguarded: false };
+            let (words, places) = ("cake nat diffserv5", &[4, 5, 8][..]);
+            let said = Said { words, places, unguarded: false };
             let error = changed(Upload, "cake bandwidth 9mbit", rate, said).unwrap_err();
-            assert!(error.contains("`diffserv5` (word 7) is not"), "{error}");
+            assert!(error.contains("`diffserv5` (word 9) is not"), "{error}");
         }
         let shared = "htb default 2 class :1 rate 9mbit class :2 parent :1 rate 8mbit cake \
                       class :11 parent :1 rate 1mbit ceil 4mbit cake";

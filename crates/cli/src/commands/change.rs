@@ -12,7 +12,10 @@ use simnel_gateway::kernel::{self, Shaped};
 use simnel_gateway::words::{changed, check_words, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{Direction, Error};
 
-use super::{duration, interface_name, misuse, misuse_with_help, none_empty, trial_time, Control};
+use super::{
+    duration, interface_name, misuse, misuse_with_help, none_empty, places, places_inside,
+    trial_time, Control,
+};
 
 /// Change one direction of a running interface; queued packets stay queued.
 #[derive(clap::Args)]
@@ -41,8 +44,9 @@ pub struct Args {
 
 /// Asks the daemon or the kernel.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
-    // Before them stand the command, the interface and the direction.
-    none_empty(&args.words, 3)?;
+    let places = places([&args.interface, &args.direction].into_iter().chain(&args.words));
+    let places = &places[2..];
+    none_empty(&args.words, places)?;
     let all = args.words.iter().chain([&args.direction]);
     if let Some(word) = all.into_iter().find(|word| ["lanes", "lanes-by"].contains(&word.as_str()))
     {
@@ -68,10 +72,11 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     };
     let is_rate = |word: &str| word == UNLIMITED || word.starts_with(|c: char| c.is_ascii_digit());
     let rate = args.words.first().map(String::as_str).filter(|word| is_rate(word));
-    let words = args.words[usize::from(rate.is_some())..].join(" ");
-    // Before them stand the command, the interface, the direction and the rate.
-    let before = 3 + usize::from(rate.is_some());
-    let said = Said { words: &words, before, unguarded: false };
+    let behind = usize::from(rate.is_some());
+    let words = &args.words[behind..];
+    let places = places_inside(words, &places[behind..]);
+    let words = words.join(" ");
+    let said = Said { words: &words, places: &places, unguarded: false };
     // What is wrong whatever runs is said first, and what is a word of no discipline is wrong.
     let may_fit = names_discipline(&words) || begins_with_keyword(&words);
     if rate.is_some() || !may_fit {

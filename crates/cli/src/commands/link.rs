@@ -10,7 +10,7 @@ use simnel_gateway::daemon::Daemon;
 use simnel_gateway::link::{stop_on_signals, Link, LinkSettings};
 use simnel_gateway::Settings;
 
-use super::{misuse, misuse_with_help, Control};
+use super::{misuse, misuse_with_help, places, Control};
 
 /// Time between batches of an emulated line above 200 Mbit/s: less than a gateway's, because a
 /// line's own bursts would be taken for the gateway's.
@@ -52,13 +52,13 @@ struct Request<'a> {
     backward: Config,
 }
 
-fn understand(words: &[String]) -> miette::Result<Request<'_>> {
+/// The request of `words`, which have these `places` on the command line.
+fn understand<'a>(words: &'a [String], places: &[usize]) -> miette::Result<Request<'a>> {
     let is_keyword =
         |word: &str| word == "reverse" || qdisc::keywords("line").any(|known| known.word == word);
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let other = (!is_keyword(words[0])).then(|| words.remove(0));
-    // Before the line's words stand the command and its interfaces.
-    let before = 2 + usize::from(other.is_some());
+    let places = &places[usize::from(other.is_some())..];
     if words.is_empty() {
         return Err(misuse_with_help(
             "nothing says what the line is like",
@@ -67,7 +67,9 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
     }
     let line = |words: &[&str], skipped: usize| -> miette::Result<Config> {
         let line = qdisc::parse_words(&[&["line"], words].concat()).map_err(|mut error| {
-            error.index += before - 1 + skipped;
+            // In front of them stands the discipline's name.
+            let index = (error.index + skipped).saturating_sub(1);
+            error.index = places.get(index).copied().unwrap_or(error.index);
             misuse(error)
         })?;
         qdisc::check_rates(&words.join(" ")).map_err(misuse)?;
@@ -90,7 +92,8 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
 
 /// Runs the line.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
-    let request = understand(&args.words)?;
+    let places = places([&args.interface].into_iter().chain(&args.words));
+    let request = understand(&args.words, &places[1..])?;
     match request.other {
         Some(other) => {
             let settings = LinkSettings {
@@ -131,13 +134,17 @@ fn on_one(args: &Args, request: Request) -> miette::Result<()> {
 mod tests {
     use super::*;
 
+    fn understood(words: &[String]) -> miette::Result<Request<'_>> {
+        understand(words, &(2..2 + words.len()).collect::<Vec<_>>())
+    }
+
     #[test]
     fn a_line_is_on_one_interface_unless_another_is_named() {
         let words = |words: &str| words.split(' ').map(String::from).collect::<Vec<_>>();
         let line = |words: &str| qdisc::parse(&format!("line {words}")).unwrap();
         let one = words("rate 3mbit delay 5ms reverse rate 20mbit");
         assert_eq!(
-            understand(&one).unwrap(),
+            understood(&one).unwrap(),
             Request {
                 other: None,
                 forward: line("rate 3mbit delay 5ms"),
@@ -147,11 +154,11 @@ mod tests {
         let two = words("eth1 delay 5ms");
         let both = line("delay 5ms");
         assert_eq!(
-            understand(&two).unwrap(),
+            understood(&two).unwrap(),
             Request { other: Some("eth1"), forward: both.clone(), backward: both }
         );
-        assert!(understand(&words("eth1")).is_err());
-        let error = understand(&words("eth1 rote 3mbit")).unwrap_err().to_string();
+        assert!(understood(&words("eth1")).is_err());
+        let error = understood(&words("eth1 rote 3mbit")).unwrap_err().to_string();
         assert!(error.contains("`rote`"), "{error}");
         for (said, expected) in [
             ("eth1 rate 3", "`rate 3` is 3 bits per second"),
@@ -163,7 +170,7 @@ mod tests {
             ("delay 4ms reverse rate", "`rate` (word 6) must be followed by"),
             ("delay 4ms reverse rte 3mbit", "`rte` (word 6) is not"),
         ] {
-            let error = understand(&words(said)).unwrap_err().to_string();
+            let error = understood(&words(said)).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

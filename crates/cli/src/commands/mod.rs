@@ -113,13 +113,36 @@ pub fn misuse_with_help(message: impl fmt::Display, help: impl fmt::Display) -> 
     Misuse { message: message.to_string(), help: Some(help.to_string()) }.into()
 }
 
-/// An error if one of the `words`, which come after so many of the command line, is empty: an unset
-/// variable of a script.
-fn none_empty(words: &[String], before: usize) -> miette::Result<()> {
-    match words.iter().position(|word| word.trim().is_empty()) {
+/// Places of the `words` of a command on the command line, where options may stand between them.
+/// The command's own name has place 0.
+fn places<'a>(words: impl IntoIterator<Item = &'a String>) -> Vec<usize> {
+    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    places_among(&typed.collect::<Vec<_>>(), words)
+}
+
+fn places_among<'a>(typed: &[String], words: impl IntoIterator<Item = &'a String>) -> Vec<usize> {
+    let mut next = 1;
+    let place = |word: &String| {
+        let skipped = typed.iter().skip(next).position(|one| one == word).unwrap_or(0);
+        next += skipped + 1;
+        next - 1
+    };
+    words.into_iter().map(place).collect()
+}
+
+/// Places of what spaces divide the `words` into, each that of its word.
+fn places_inside(words: &[impl AsRef<str>], places: &[usize]) -> Vec<usize> {
+    let both = words.iter().zip(places);
+    both.flat_map(|(word, place)| word.as_ref().split_whitespace().map(|_| *place)).collect()
+}
+
+/// An error if one of the `words`, which have these `places`, is empty: an unset variable of a
+/// script.
+fn none_empty(words: &[String], places: &[usize]) -> miette::Result<()> {
+    match words.iter().zip(places).find(|(word, _)| word.trim().is_empty()) {
         None => Ok(()),
-        Some(index) => Err(misuse_with_help(
-            format!("word {} is empty", before + index + 1),
+        Some((_, place)) => Err(misuse_with_help(
+            format!("word {} is empty", place + 1),
             "leave it out, or see whether a variable is set that was meant",
         )),
     }
@@ -207,6 +230,24 @@ pub fn is_broken_pipe(report: &miette::Report) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_are_those_of_what_was_typed() {
+        let words = |line: &str| line.split(' ').map(String::from).collect::<Vec<_>>();
+        for (typed, said, expected) in [
+            ("up v0 fq_codle", "v0 fq_codle", &[1, 2][..]),
+            ("up --control-dir sfq v0 sfq limt", "v0 sfq limt", &[3, 4, 5]),
+            ("up v0 --anyway sfq --for=1m limt", "v0 sfq limt", &[1, 3, 5]),
+            ("up -- up up", "up up", &[2, 3]),
+            // Words that were not readable are counted on.
+            ("up ? ?", "a b", &[1, 2]),
+        ] {
+            assert_eq!(places_among(&words(typed), &words(said)), expected, "{typed}");
+        }
+        let (words, places) = (words("sfq limit 9"), [2, 4, 5]);
+        assert_eq!(places_inside(&words, &places), places);
+        assert_eq!(places_inside(&["sfq limit", "9"], &[2, 4]), [2, 2, 4]);
+    }
 
     #[test]
     fn paths_are_words_of_a_shell() {

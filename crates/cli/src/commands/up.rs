@@ -20,7 +20,8 @@ use simnel_gateway::{
 };
 
 use super::{
-    auto, duration, interface_name, misuse, misuse_with_help, none_empty, trial_time, Control,
+    auto, duration, interface_name, misuse, misuse_with_help, none_empty, places, places_inside,
+    trial_time, Control,
 };
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
@@ -103,19 +104,20 @@ struct Request {
     reflectors: Option<String>,
     lanes: Lanes,
     discipline: String,
-    /// Words before those of the discipline, the command's own name included.
-    before: usize,
+    /// Places of these words on the command line.
+    places: Vec<usize>,
 }
 
 impl Request {
     /// The discipline's words; `unguarded`: nobody guards hosts unless they ask for it.
     fn said(&self, unguarded: bool) -> Said<'_> {
-        Said { words: &self.discipline, before: self.before, unguarded }
+        Said { words: &self.discipline, places: &self.places, unguarded }
     }
 }
 
-fn understand(all: &[String]) -> miette::Result<Request> {
-    none_empty(all, 1)?;
+/// The request of `all` words, which have these `places` on the command line.
+fn understand(all: &[String], places: &[usize]) -> miette::Result<Request> {
+    none_empty(all, places)?;
     let mut words = all.iter().peekable();
     let interface = words.next().cloned().unwrap_or_default();
     check_name(&interface).map_err(misuse)?;
@@ -160,13 +162,14 @@ fn understand(all: &[String]) -> miette::Result<Request> {
         word.parse().map_err(|_| what())
     };
     let lanes = Lanes::said(lanes.map(number).transpose()?, lanes_by.as_deref()).map_err(misuse)?;
-    let before = 1 + all.len() - words.len();
+    let places = &places[all.len() - words.len()..];
     let discipline: Vec<&str> = words.map(String::as_str).collect();
-    check_order(&interface, &discipline, before)?;
+    check_order(&interface, &discipline, places)?;
+    let places = places_inside(&discipline, places);
     let discipline = discipline.join(" ");
     // Words of cake without a rate are a rate forgotten; a discipline's name is meant.
     if download.is_none() && upload.is_none() && !names_discipline(&discipline) {
-        let said = Said { words: &discipline, before, unguarded: lanes.are_several() };
+        let said = Said { words: &discipline, places: &places, unguarded: lanes.are_several() };
         let unknown = settings_of(Direction::Upload, None, said).err();
         if let Some(error) = unknown.filter(|_| !discipline.is_empty()) {
             return Err(misuse(error));
@@ -179,15 +182,15 @@ fn understand(all: &[String]) -> miette::Result<Request> {
     if reflectors.is_some() && !autorate {
         return Err(misuse_with_help("`reflectors` without `autorate`", "add `autorate`"));
     }
-    Ok(Request { interface, download, upload, autorate, reflectors, lanes, discipline, before })
+    Ok(Request { interface, download, upload, autorate, reflectors, lanes, discipline, places })
 }
 
 /// Words of this command, which come before those of the discipline.
 const OWN: [&str; 6] = ["download", "upload", "autorate", "reflectors", "lanes", "lanes-by"];
 
 /// An error if a word of this command, or a rate, stands where the `discipline` begins or behind
-/// it; `before` are the words in front.
-fn check_order(interface: &str, discipline: &[&str], before: usize) -> miette::Result<()> {
+/// it; the discipline's words have these `places`.
+fn check_order(interface: &str, discipline: &[&str], places: &[usize]) -> miette::Result<()> {
     if let Some(late) = discipline.iter().find(|word| OWN.contains(word)) {
         let said = match *late {
             "download" | "upload" => format!("{late} 10mbit"),
@@ -202,11 +205,11 @@ fn check_order(interface: &str, discipline: &[&str], before: usize) -> miette::R
             format!("for example: simnel up {interface} {said} cake"),
         ));
     }
-    let Some(first) = discipline.first() else { return Ok(()) };
+    let Some((first, place)) = discipline.iter().zip(places).next() else { return Ok(()) };
     if names_discipline(first) || qdisc::keywords("cake").any(|known| known.word == *first) {
         return Ok(());
     }
-    let place = format!("`{first}` (word {})", before + 1);
+    let place = format!("`{first}` (word {})", place + 1);
     if let Some(meant) = nearest(first, OWN.into_iter()) {
         return Err(misuse(format!("{place} is not known; did you mean `{meant}`?")));
     }
@@ -230,7 +233,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         let help = "simnel up auto --server HOST";
         return Err(misuse_with_help("only `simnel up auto` measures with a server", help));
     }
-    let request = understand(&args.words)?;
+    let request = understand(&args.words, &places(&args.words))?;
     let mut settings = Settings::new(request.interface.as_str());
     settings.control_dir.clone_from(&args.control.directory);
     settings.tuning.lanes = request.lanes;
@@ -436,8 +439,7 @@ fn told(config: &Config) -> String {
             words += &format!(" {} ", child.name());
             child.write_words(Digits::AsTc, &mut words)
         }
-        // `tc` shows classes elsewhere.
-        None if !config.children().is_empty() => return config.to_string(),
+        None if config.shows_classes_apart() => return config.to_string(),
         None => config.write_words(Digits::AsTc, &mut words),
     };
     words
@@ -448,7 +450,8 @@ mod tests {
     use super::*;
 
     fn request(words: &str) -> miette::Result<Request> {
-        understand(&words.split_whitespace().map(String::from).collect::<Vec<_>>())
+        let words: Vec<String> = words.split_whitespace().map(String::from).collect();
+        understand(&words, &(1..=words.len()).collect::<Vec<_>>())
     }
 
     #[test]
@@ -467,6 +470,16 @@ mod tests {
         let tree = qdisc::parse(tree).unwrap();
         let told = account("wan", |_| Some(tree.clone()));
         assert!(told.contains(" class :2 parent :1 rate 1Mbit"), "{told}");
+        for (words, expected) in [
+            ("htb rate 10mbit burst 15k", "upload    htb default 0x1 r2q 10 rate 10Mbit ceil "),
+            ("htb default 2 class :1 rate 9mbit class :2 rate 1mbit", " class :2 rate 1Mbit"),
+            ("drr class 1:1 weight 3 class 1:2", "upload    drr class 1:1 weight 3 class 1:2\n"),
+            ("htb r2q 9", "upload    htb r2q 9 default 0 "),
+        ] {
+            let config = qdisc::parse(words).unwrap();
+            let told = account("wan", |_| Some(config.clone()));
+            assert!(told.contains(expected), "{told}");
+        }
     }
 
     #[test]

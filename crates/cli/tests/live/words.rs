@@ -273,6 +273,12 @@ fn mistakes_are_named() {
         ("up nosuch0 upload 9mbit cake nat nate", "`nate` (word 7)"),
         ("up nosuch0 upload -5mbit", "`-5mbit`"),
         ("up nosuch0 fq_codle", "`fq_codle` (word 3) is not a queue discipline; did you mean"),
+        // Places are those of what was typed.
+        ("up --control-dir /none nosuch0 fq_codle", "`fq_codle` (word 5) is not a queue"),
+        ("up nosuch0 --anyway uplaod 9mbit", "`uplaod` (word 4) is not known; did you"),
+        ("up nosuch0 upload 9mbit cake --anyway nate", "`nate` (word 7)"),
+        ("change --for 1m nosuch0 upload cake nate", "`nate` (word 7)"),
+        ("link nosuch0 --control-dir=/none eth1 rate 3mbit reverse dlay 4ms", "`dlay` (word 8)"),
         ("up nosuch0 cake bandwidth", "`bandwidth` (word 4) must be followed by"),
         ("up nosuch0 nat", "neither `download RATE` nor `upload RATE` follows `nosuch0`"),
         ("up a/b upload 10mbit", "`a/b` is not an interface name"),

@@ -74,6 +74,11 @@ pub trait Described: Sized + PartialEq {
         Vec::new()
     }
 
+    /// True if it has classes with settings of their own, which its words as `tc` shows them lack.
+    fn shows_classes_apart(&self) -> bool {
+        false
+    }
+
     /// The rate that it never exceeds, if its settings say one.
     fn rate(&self) -> Option<Rate> {
         None

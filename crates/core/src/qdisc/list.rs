@@ -152,6 +152,14 @@ macro_rules! disciplines {
                 match self { $($(#[$when])* Config::$variant(params) => params.children_mut(),)* }
             }
 
+            /// True if there are classes with settings of their own, which the words as `tc`
+            /// shows them lack.
+            pub fn shows_classes_apart(&self) -> bool {
+                match self {
+                    $($(#[$when])* Config::$variant(params) => params.shows_classes_apart(),)*
+                }
+            }
+
             /// The rate that is never exceeded, if the settings say one.
             pub fn rate(&self) -> Option<Rate> {
                 match self { $($(#[$when])* Config::$variant(params) => params.rate(),)* }

@@ -150,6 +150,10 @@ impl Described for Params {
         self.classes.iter_mut().filter_map(|class| class.child.as_deref_mut()).collect()
     }
 
+    fn shows_classes_apart(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
     fn own_host_prefix(&self) -> Option<u8> {
         (self.user != User::Flow).then_some(128)
     }

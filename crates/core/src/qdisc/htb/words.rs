@@ -205,6 +205,10 @@ impl Described for Params {
         self.classes.iter_mut().filter_map(|class| class.child.as_mut()).collect()
     }
 
+    fn shows_classes_apart(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
     /// Packets of no class are not shaped.
     fn rate(&self) -> Option<Rate> {
         let is_leaf = |class: &Class| !self.classes.iter().any(|of| of.parent == Some(class.id));
