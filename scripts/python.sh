@@ -55,7 +55,8 @@ if ! tools; then
     exit
 fi
 if [ "$1" = build ]; then
-    wheel target/wheels --release --strip
+    # Refused where the wheel has no tag that PyPI takes: it would run on this system alone.
+    wheel target/wheels --release --strip --compatibility pypi
     ls target/wheels/simnel-*.whl
     exit
 fi
