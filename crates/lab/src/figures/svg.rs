@@ -101,6 +101,11 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
+    /// The same, and never beyond its ends.
+    fn inside(&self, value: f64) -> f64 {
+        self.at(value).clamp(self.from.min(self.to), self.from.max(self.to))
+    }
+
     /// Both ends as values and as pixels, and whether it is logarithmic.
     fn numbers(&self) -> String {
         let Scale { low, high, from, to, log } = self;
@@ -516,7 +521,7 @@ fn runs(
             rect .reach x=(tenths(left)) width=(tenths(width)) y=(tenths(y.to))
                 height=(tenths(y.from - y.to)) fill-opacity="0" stroke="none" {}
             @for Stated { value, within, compared } in stated {
-                @let (top, bottom) = (y.at(within.1), y.at(within.0));
+                @let (top, bottom) = (y.inside(within.1), y.inside(within.0));
                 rect .band .compared[*compared] x=(tenths(left)) width=(tenths(width))
                     y=(tenths(top)) height=(tenths((bottom - top).max(1.0))) {}
                 @if let Some(value) = value {
@@ -613,6 +618,21 @@ mod tests {
         assert!(drawn.contains("1 of 100 points are beyond the axis, up to 900"), "{drawn}");
         let whole = draw(&figure(vec![[0.0, 1.0], [1.0, 10.0]], Axis::linear("y")), false);
         assert!(!whole.expect("points").into_string().contains("clip"));
+    }
+
+    #[test]
+    fn a_band_ends_where_its_axis_does() {
+        let stated = |within| Stated { value: None, within, compared: true };
+        let no_ends = stated((f64::NEG_INFINITY, f64::INFINITY));
+        let dots =
+            Dots { values: vec![vec![1.0, 9.0]], stated: vec![vec![no_ends]], ..Dots::default() };
+        let plot = Plot::Dots(vec!["a".into()], vec![dots]);
+        let figure = Figure::new(("f", "F"), (Axis::linear(""), Axis::linear("ms")), plot);
+        let drawn = draw(&figure, false).expect("runs").into_string();
+        let (_, band) = drawn.split_once("band compared").expect("a band");
+        let (band, _) = band.split_once('>').expect("an element");
+        let whole = format!("y=\"{TOP:.1}\" height=\"{:.1}\"", HEIGHT - BOTTOM - TOP);
+        assert!(band.contains(&whole), "{band}");
     }
 
     #[test]

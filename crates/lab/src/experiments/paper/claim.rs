@@ -51,6 +51,8 @@ pub enum Judge {
     NotAbove(Measure, Measure),
     /// The first measure divided by the second one is in the range.
     Ratio(Measure, Measure, f64, f64),
+    /// The first measure divided by the second one is the value, give or take the last.
+    NearRatio(Measure, Measure, f64, f64),
     /// The measures differ by at most this.
     Differ(Measure, Measure, f64),
     /// The first measure is at most this above the second one.
@@ -98,6 +100,7 @@ impl Judge {
             Judge::Rising(names) => names.iter().collect(),
             Judge::NotAbove(a, b)
             | Judge::Ratio(a, b, ..)
+            | Judge::NearRatio(a, b, ..)
             | Judge::Differ(a, b, _)
             | Judge::MoreByAtMost(a, b, _) => vec![a, b],
             Judge::DifferMore((a, b), (c, d)) => vec![a, b, c, d],
@@ -132,6 +135,14 @@ impl Judge {
             Judge::MoreByAtMost(a, b, most) => beside(a, b, &|mean| (least, mean + most)),
             Judge::Differ(a, b, most) => beside(a, b, &|mean| (mean - most, mean + most)),
             Judge::Ratio(a, b, low, high) => beside(a, b, &|mean| (mean * low, mean * high)),
+            Judge::NearRatio(a, b, ratio, within) => {
+                let (low, high) = (ratio - within, ratio + within);
+                let mut bands = beside(a, b, &|mean| (mean * low, mean * high));
+                for (_, stated) in &mut bands {
+                    stated.value = mean(b).map(|mean| mean * ratio);
+                }
+                bands
+            }
             Judge::Rising(names) => names
                 .windows(2)
                 .flat_map(|pair| beside(&pair[1], &pair[0], &|mean| (mean, f64::INFINITY)))
@@ -156,6 +167,7 @@ impl Judge {
             }
             Judge::NotAbove(a, b) => mean(a)? <= mean(b)?,
             Judge::Ratio(a, b, low, high) => (*low..=*high).contains(&(mean(a)? / mean(b)?)),
+            Judge::NearRatio(a, b, ratio, within) => (mean(a)? / mean(b)? - ratio).abs() <= *within,
             Judge::Differ(a, b, most) => (mean(a)? - mean(b)?).abs() <= *most,
             Judge::MoreByAtMost(a, b, most) => mean(a)? - mean(b)? <= *most,
             Judge::DifferMore((a, b), (c, d)) => mean(a)? - mean(b)? > mean(c)? - mean(d)?,

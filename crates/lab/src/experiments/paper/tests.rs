@@ -6,8 +6,9 @@ use simnel_scenario::file::{Line, Traffic};
 use simnel_scenario::Finished;
 use simnel_sim::Run;
 
+use super::claim::Judge;
 use super::*;
-use crate::figures::Plot;
+use crate::figures::{Plot, Stated};
 
 #[test]
 fn identifiers_are_unique_and_belong_to_their_papers() {
@@ -111,4 +112,13 @@ fn words_select_experiments() {
     assert_eq!(ids(&["all"]).map(|ids| ids.len()), Ok(experiments().len()));
     assert!(ids(&["A"]).is_ok_and(|ids| ids.len() == 7));
     assert_eq!(ids(&["Z9"]), Err("Z9".into()));
+}
+
+#[test]
+fn a_ratio_that_is_stated_is_a_value_within_a_band() {
+    let measure = |arm: &str| Measure { arm: arm.into(), quantity: "ms".into() };
+    let (a, b) = (measure("a"), measure("b"));
+    let twice = Judge::NearRatio(a.clone(), b.clone(), 2.0, 0.5);
+    let stated = Stated { value: Some(20.0), within: (15.0, 25.0), compared: true };
+    assert_eq!(twice.stated(&|name| (*name == b).then_some(10.0)), [(&a, stated)]);
 }

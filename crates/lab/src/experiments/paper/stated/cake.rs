@@ -6,7 +6,8 @@ use simnel_sim::Direction::{Down, Up};
 use super::{of, rising, List};
 use crate::experiments::paper::cake::{Quantity, Rrul, CLASSES, PROBES};
 use crate::experiments::paper::claim::Judge::{
-    All, AtLeast, AtMost, Between, Differ, MoreByAtMost, Near, NotAbove, Ratio, SteadierTogether,
+    All, AtLeast, AtMost, Between, Differ, MoreByAtMost, Near, NearRatio, NotAbove, Ratio,
+    SteadierTogether,
 };
 use crate::experiments::paper::claim::Tolerance;
 use crate::experiments::paper::direct::{
@@ -260,12 +261,11 @@ fn filter(list: &mut List<'_>) {
         ("aggressive", Up, "upload", 40, 10),
     ] {
         let of = |arm| of(arm, Quantity::Carried(way));
-        let share = |percent: i32| 1.0 + f64::from(percent) / 100.0;
-        let (low, high) = (share(gain - points), share(gain + points));
+        let (ratio, within) = (1.0 + f64::from(gain) / 100.0, f64::from(points) / 100.0);
         list.claim(format!("{arm}.{what}"), format!("{arm}: {what} goodput against no filter"))
             .stated(
                 format!("+{gain} % (± {points} points)"),
-                Ratio(of(arm), of("none"), low, high),
+                NearRatio(of(arm), of("none"), ratio, within),
             );
     }
     for arm in ["none", "conservative", "aggressive"] {

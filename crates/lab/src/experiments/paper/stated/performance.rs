@@ -7,7 +7,7 @@ use simnel_sim::Direction::{Down, Up};
 use super::{of, rising, List, Measure};
 use crate::experiments::paper::cake::Rrul;
 use crate::experiments::paper::claim::Judge::{
-    self, All, AtLeast, AtMost, Differ, Near, NotAbove, Ratio,
+    self, All, AtLeast, AtMost, Differ, Near, NearRatio, NotAbove, Ratio,
 };
 use crate::experiments::paper::claim::Tolerance;
 use crate::experiments::paper::performance::Quantity::*;
@@ -165,14 +165,14 @@ fn single(list: &mut List<'_>) {
 
 fn shares(list: &mut List<'_>) {
     for way in [Down, Up] {
-        let ratio = |class, low, high| {
-            Ratio(of("cake", Rrul::Goodput(way, class)), of("cake", Rrul::Sum(way)), low, high)
-        };
-        let share = |class, share: f64| ratio(class, share * 0.85, share * 1.15);
+        let of = |what| of("cake", what);
+        let sum = of(Rrul::Sum(way));
+        let goodput = |class| of(Rrul::Goodput(way, class));
+        let share = |class, share| NearRatio(goodput(class), sum.clone(), share, share * 0.15);
         list.claim(format!("{way}.CS1"), format!("{way}: CS1 gets a sixteenth of the link"))
             .stated("1/16 ± 15 %", share("BK", 1.0 / 16.0));
         list.claim(format!("{way}.EF"), format!("{way}: EF gets at most a quarter"))
-            .stated("≤ 1/4 (+ 15 %)", ratio("EF", 0.0, 0.25 * 1.15));
+            .stated("≤ 1/4 (+ 15 %)", Ratio(goodput("EF"), sum.clone(), 0.0, 0.25 * 1.15));
         for class in ["BE", "CS5"] {
             let text = format!("{way}: {class} gets half of the remaining 11/16");
             list.claim(format!("{way}.{class}"), text)

@@ -1,7 +1,9 @@
 //! Statements on limited deficit savings. "Equal" is within 5 %; "about" within 25 %.
 
 use super::{of, rising, List};
-use crate::experiments::paper::claim::Judge::{self, All, AtLeast, AtMost, Between, Near, Ratio};
+use crate::experiments::paper::claim::Judge::{
+    self, All, AtLeast, AtMost, Between, Near, NearRatio,
+};
 use crate::experiments::paper::claim::Tolerance;
 use crate::experiments::paper::savings::Quantity::*;
 use crate::experiments::paper::savings::{dequeue, enqueue, Setting, CUBIC, FAR, LOADS};
@@ -50,7 +52,7 @@ fn plain_enqueue(list: &mut List<'_>) {
     }
     let of = |packets| of(enqueue(packets), Delay);
     list.claim("linear", "delay rises about linearly with the buffer: S_B = 100 against 50")
-        .stated("twice (± 25 %)", Ratio(of(100), of(50), 1.5, 2.5));
+        .stated("twice (± 25 %)", NearRatio(of(100), of(50), 2.0, 0.5));
 }
 
 fn plain_dequeue(list: &mut List<'_>) {
@@ -73,12 +75,12 @@ fn plain_dequeue(list: &mut List<'_>) {
             .stated("T_D / 2 (± 25 %)", Near(of(Delay), f64::from(ms) / 2.0, ABOUT));
         let text = format!("T_D = {ms} ms: delay is similar for both kinds of user");
         list.claim(format!("similar.{ms}"), text)
-            .stated("ratio 1 ± 25 %", Ratio(of(HeavyDelay), of(LightDelay), 0.75, 1.25));
+            .stated("ratio 1 ± 25 %", NearRatio(of(HeavyDelay), of(LightDelay), 1.0, 0.25));
     }
     // As the last claim of `plain_enqueue`.
     let of = |ms| of(dequeue(ms), Delay);
     list.claim("linear", "delay rises about linearly with the threshold: T_D = 120 ms against 60")
-        .stated("twice (± 25 %)", Ratio(of(120), of(60), 1.5, 2.5));
+        .stated("twice (± 25 %)", NearRatio(of(120), of(60), 2.0, 0.5));
 }
 
 /// Effects of savings on `plain`: the rates are equal with those in `enough`; the mean delay is
@@ -102,7 +104,7 @@ fn transfers(list: &mut List<'_>) {
     let on_dequeue = |load, savings| of(dequeue(24).beside(load).saving(savings), Time);
     let text = "S_B = 20, no savings: nearly independent of the load, 20 flows against 5";
     list.claim("enqueue.load", text)
-        .stated("ratio 1 ± 25 %", Ratio(on_enqueue(20, 0), on_enqueue(5, 0), 0.75, 1.25));
+        .stated("ratio 1 ± 25 %", NearRatio(on_enqueue(20, 0), on_enqueue(5, 0), 1.0, 0.25));
     let text = "S_B = 20: larger D_max (100) brings the time below the fair 1.68 s, at every load";
     list.claim("enqueue.below", text)
         .stated("< 1.68 s", All(LOADS.map(|load| AtMost(on_enqueue(load, 100), 1.68)).into()));
@@ -114,7 +116,7 @@ fn transfers(list: &mut List<'_>) {
     let text = "T_D = 24 ms: the difference between loads vanishes with little D_max (2)";
     list.claim("dequeue.load", text).stated(
         "ratio of 20 to 5 flows 1 ± 25 %",
-        Ratio(on_dequeue(20, 2), on_dequeue(5, 2), 0.75, 1.25),
+        NearRatio(on_dequeue(20, 2), on_dequeue(5, 2), 1.0, 0.25),
     );
     let text = "T_D = 24 ms: even larger D_max (100) brings the time below 0.4 s, at every load";
     list.claim("dequeue.below", text)
