@@ -122,18 +122,18 @@ static int mq_dump(struct Qdisc *sch, struct sk_buff *skb)
 static int mq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
 {
 	struct simnel_counters *counters = simnel_counters();
+	u32 n, overlimits = 0;
 	int error;
-	u32 n;
 
 	for (n = 0; n < queues_of(sch); n++) {
 		struct Qdisc *queue = queue_at(sch, n);
 
 		if (!queue)
 			break;
-		sch_tree_lock(queue);
-		simnel_read(line_of(queue), counters);
-		sch_tree_unlock(queue);
+		simnel_count(queue, counters);
+		overlimits += queue->qstats.overlimits;
 	}
+	sch->qstats.overlimits = overlimits;
 	error = n ? simnel_put_statistics(queue_at(sch, 0), counters, dump) : 0;
 	simnel_counters_free(counters);
 	return error;
@@ -163,9 +163,13 @@ static int mq_class_dump(struct Qdisc *sch, unsigned long class, struct sk_buff 
 static int mq_class_dump_stats(struct Qdisc *sch, unsigned long class, struct gnet_dump *dump)
 {
 	struct Qdisc *queue = queue_at(sch, class - 1);
+	struct simnel_counters *counters;
 
 	if (!queue)
 		return 0;
+	counters = simnel_counters();
+	simnel_count(queue, counters);
+	simnel_counters_free(counters);
 	if (gnet_stats_copy_basic(dump, NULL, &queue->bstats, true) < 0 ||
 	    gnet_stats_copy_queue(dump, NULL, &queue->qstats, qdisc_qlen(queue)) < 0)
 		return -1;

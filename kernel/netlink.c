@@ -185,15 +185,22 @@ int simnel_put_statistics(struct Qdisc *sch, const struct simnel_counters *count
 	return error;
 }
 
-int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
+/* Reads the counters of `sch`; the one among the kernel's own that only the discipline knows, too. */
+void simnel_count(struct Qdisc *sch, struct simnel_counters *counters)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
+
+	sch_tree_lock(sch);
+	sch->qstats.overlimits = simnel_read(q->line, counters);
+	sch_tree_unlock(sch);
+}
+
+int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
+{
 	struct simnel_counters *counters = simnel_counters();
 	int error;
 
-	sch_tree_lock(sch);
-	simnel_read(q->line, counters);
-	sch_tree_unlock(sch);
+	simnel_count(sch, counters);
 	error = simnel_put_statistics(sch, counters, dump);
 	simnel_counters_free(counters);
 	return error;

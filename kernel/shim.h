@@ -84,6 +84,7 @@ void simnel_request(struct simnel_request *to, struct Qdisc *sch, struct nlattr 
 void simnel_start(struct Qdisc *sch, struct simnel_line *line);
 void simnel_adopt(struct Qdisc *sch, struct simnel_change *change);
 int simnel_qdisc_dump(struct Qdisc *sch, struct sk_buff *skb);
+void simnel_count(struct Qdisc *sch, struct simnel_counters *counters);
 int simnel_put_statistics(struct Qdisc *sch, const struct simnel_counters *counters,
 			  struct gnet_dump *dump);
 int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump);

@@ -152,7 +152,7 @@ void simnel_apply(struct simnel_line *line, struct simnel_change *change, u64 no
 void simnel_forget(struct simnel_change *change);
 u32 simnel_options(const struct simnel_line *line, u8 *out, u32 size);
 struct simnel_counters *simnel_counters(void);
-void simnel_read(const struct simnel_line *line, struct simnel_counters *counters);
+u32 simnel_read(const struct simnel_line *line, struct simnel_counters *counters);
 u32 simnel_statistics(const struct simnel_line *line, const struct simnel_counters *counters,
 		      u8 *out, u32 size);
 u32 simnel_class(const struct simnel_line *line, u32 n, u64 now, struct simnel_class *shown);

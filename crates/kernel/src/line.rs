@@ -351,10 +351,13 @@ pub extern "C" fn simnel_counters() -> *mut Counters {
 }
 
 /// Reads the counters, under the lock. Where some were read of another of several parallel queues,
-/// they are added.
+/// they are added. How often the discipline was above a limit in Linux's sense (`overlimits`), of
+/// this line alone.
 #[no_mangle]
-pub extern "C" fn simnel_read(line: &Line, counters: &mut Counters) {
+pub extern "C" fn simnel_read(line: &Line, counters: &mut Counters) -> u32 {
     let snapshot = line.qdisc.snapshot();
+    // C's counter has as many bits.
+    let overlimits = snapshot.totals.overlimits as u32;
     counters.sojourns.join(&line.waits.sojourns);
     match &mut counters.snapshot {
         None => counters.snapshot = Some(snapshot),
@@ -365,6 +368,7 @@ pub extern "C" fn simnel_read(line: &Line, counters: &mut Counters) {
         }
         Some(_) => {}
     }
+    overlimits
 }
 
 /// Frees counters. Not under a lock.

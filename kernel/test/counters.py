@@ -1,0 +1,72 @@
+"""What Linux counts as `overlimits`: python3 counters.py. Inside a guest, with the module loaded.
+
+A burst goes through Linux's own discipline, and the same burst through ours: a shaper counts how often a packet
+had to wait, an AQM marks and drops.
+"""
+
+import os
+import re
+import socket
+import struct
+import sys
+import time
+
+from tc import ROOT, Tc, complaints, words
+
+PACKETS = 300
+# The shaper above, if the device's own speed is not to be had; Linux's words, and ours where they are others.
+ABOVE = "tbf rate 1mbit burst 5kb limit 1mb"
+CASES = [
+    (None, "cake bandwidth 1mbit besteffort raw", None),
+    (None, "tbf rate 1mbit burst 5kb limit 1mb", None),
+    (None, "htb default 1", "htb default 1 class 1:1 rate 1mbit ceil 1mbit burst 5kb cburst 5kb"),
+    (ABOVE, "red limit 400kb min 5kb max 10kb avpkt 500 burst 12 probability 1 bandwidth 1mbit", None),
+    (ABOVE, "sfb limit 20", None),
+    (ABOVE, "sfq depth 100 limit 100 redflowlimit 60000 min 5000 max 10000 avpkt 500 burst 12 probability 1", None),
+]
+WITHIN = 0.1  # of Linux's number: random decisions are others', and timers come when they come
+
+
+def send(device):
+    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as stack:
+        network = struct.pack("!BBHHHBBH8s", 0x45, 0, 1028, 0, 0, 64, 17, 0, bytes([10, 0, 0, 1, 10, 0, 0, 2]))
+        for _ in range(PACKETS):
+            try:
+                stack.sendto(network + struct.pack("!HHHH", 5000, 9, 1008, 0) + bytes(1000),
+                             (device, 0x800, 0, 0, bytes([2, 0, 0, 0, 0, 2])))
+            except OSError:
+                pass  # dropped
+
+
+def overlimits(above, linux=None, ours=None):
+    """What the discipline of either's words has counted after the burst."""
+    os.system("ip link add o0 type dummy; ip link set o0 up")
+    if above:
+        os.system(f"tc qdisc add dev o0 root handle 1: {above}")
+    if ours:
+        error, text = Tc().send("add", "o0", "simnel", words(ours), handle=0x20000, parent=0x10001 if above else ROOT)
+        if error:
+            sys.exit(f"{ours}: {text}")
+    else:
+        os.system(f"tc qdisc add dev o0 {'parent 1:1' if above else 'root'} handle 2: {linux}")
+        if linux.startswith("htb"):
+            os.system("tc class add dev o0 parent 2: classid 2:1 htb rate 1mbit ceil 1mbit burst 5kb cburst 5kb")
+    send("o0")
+    time.sleep(1)
+    told = os.popen("tc -s qdisc show dev o0").read()
+    os.system("ip link del o0")
+    return int(re.search(r" 2: .*?overlimits (\d+)", told, re.S).group(1))
+
+
+def main():
+    wrong = 0
+    for above, linux, ours in CASES:
+        wanted, found = overlimits(above, linux), overlimits(above, ours=ours or linux)
+        print(f"{linux}: {found}, Linux {wanted}")
+        wrong += not wanted or abs(found - wanted) > max(2, WITHIN * wanted)
+    found = complaints()
+    print("\n".join(found) if found else f"{len(CASES)} bursts, nothing in the log")
+    sys.exit(bool(found) or bool(wrong))
+
+
+main()
