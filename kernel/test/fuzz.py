@@ -70,7 +70,7 @@ def main():
     print(f"seed {SEED}: {taken} taken, {refused} refused, {silent} of these without a text")
     found = complaints()
     print("\n".join(found) if found else "nothing in the log")
-    sys.exit(bool(found) or taken == 0 or refused == 0)
+    sys.exit(bool(found) or taken == 0 or refused == 0 or silent > 0)
 
 
 main()

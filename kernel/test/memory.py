@@ -1,33 +1,52 @@
 """Memory that fails at every allocation in turn: python3 memory.py.
 
-Inside a debug guest (failslab), with the module loaded. For each discipline, creating and changing
-it is tried with the first, second, ... allocation failing, until none fails any more: each time
-either an error, and all as before, or success.
+Inside a guest, with a debug build loaded. For each discipline, it is created, changed and shown with the
+first, second, ... large piece of memory refused, until none is refused any more: each time either an error,
+and all as before, or success. Where the kernel has failslab, so it does with each small piece that is not
+waited for, at creation and change.
 """
 
+import os
 import sys
 
-from failslab import allow, failing, still_to_fail
-from tc import Tc, complaints, link, words
+import failslab
+from tc import RTM_GETQDISC, TCA_KIND, TCA_OPTIONS, Tc, attributes, complaints, link, words
 
 WHOLE = ["cake", "cake bandwidth 1gbit diffserv8 ack-filter", "fq_codel", "fq_pie savings 15kb",
          "sfq", "sfb", "red limit 100kb avpkt 1000", "drr", "pie", "htb rate 10mbit", "dualpi2",
-         "mq cake bandwidth 10mbit"]
+         "mq cake bandwidth 10mbit", "fq_codel flows 65535", "drr queues 65536",
+         "htb default 10" + "".join(f" class 1:{16 + n:x} rate 1mbit ceil 10mbit fq_codel" for n in range(90))]
 FEWEST = 3  # allocations that the kernel itself makes for a discipline
+LARGE = 10  # large pieces, of all disciplines together, that were refused
+REFUSE = "/sys/module/simnel/parameters/refuse"
+# Open all the time: to open it would take memory, too.
+CONTROL = os.open(REFUSE, os.O_RDWR)
 
 
-def in_turn(attempt):
+class Large:
+    """Large pieces, which the module asks for."""
+
+    @staticmethod
+    def failing(nth):
+        os.pwrite(CONTROL, str(nth).encode(), 0)
+
+    @staticmethod
+    def still_to_fail():
+        return int(os.pread(CONTROL, 20, 0))
+
+
+def in_turn(memory, attempt):
     """Attempts with every allocation failing in turn; how many there were."""
     nth = 1
     while True:
-        failing(nth)
+        memory.failing(nth)
         try:
             error, text = attempt()
         except OSError as failed:
             # The request itself, or the answer, found no memory.
             error, text = failed.errno, failed.strerror
-        is_over = still_to_fail() > 0
-        failing(0)
+        is_over = memory.still_to_fail() > 0
+        memory.failing(0)
         if is_over:
             if error:
                 sys.exit(f"an error ({error}: {text}) though no memory failed")
@@ -37,30 +56,61 @@ def in_turn(attempt):
             sys.exit("endlessly many allocations")
 
 
+def shown(tc):
+    """The settings of m0's root discipline, if it is ours."""
+    for message in list(tc.messages(RTM_GETQDISC, 0)):
+        told = attributes(message[36:])
+        if told[TCA_KIND] == b"simnel\0":
+            return told[TCA_OPTIONS]
+    return None
+
+
+def try_all(tc, memory, whole):
+    """Allocations at creation, and at a change of the discipline that is there then."""
+    tc.send("del", "m0", "simnel")
+
+    def create():
+        try:
+            return tc.send("add", "m0", "simnel", words(whole))
+        finally:
+            rest = memory.still_to_fail()
+            memory.failing(0)
+            if not rest:
+                tc.send("del", "m0", "simnel")
+            memory.failing(rest)
+
+    made = in_turn(memory, create)
+    return made, in_turn(memory, lambda: tc.send("change", "m0", "simnel", words(whole)))
+
+
 def main():
-    allow()
+    failslab.allow()
     tc = Tc()
     link("add", "m0", "numtxqueues", "3", "type", "dummy")
     link("set", "m0", "up")
+    refused = 0
     for whole in WHOLE:
-        tc.send("del", "m0", "simnel")
+        made, changed = try_all(tc, Large, whole)
+        before = shown(tc)
 
-        def create():
-            try:
-                return tc.send("add", "m0", "simnel", words(whole))
-            finally:
-                rest = still_to_fail()
-                failing(0)
-                if not rest:
-                    tc.send("del", "m0", "simnel")
-                failing(rest)
+        def show():
+            if shown(tc) != before:
+                sys.exit(f"{whole[:60]}: not shown as before")
+            return 0, ""
 
-        made = in_turn(create)
-        changed = in_turn(lambda: tc.send("change", "m0", "simnel", words(whole)))
-        print(f"{whole}: {made} allocations at creation, {changed} at a change")
-        if made < FEWEST:
-            sys.exit("no allocation failed: is failslab there?")
+        told = in_turn(Large, show)
+        refused += made + changed + told
+        print(f"{whole[:60]}: {made} large pieces at creation, {changed} at a change, {told} to show it")
+        if failslab.IS_THERE:
+            made, changed = try_all(tc, failslab, whole)
+            print(f"{whole[:60]}: {made} allocations at creation, {changed} at a change")
+            if made < FEWEST:
+                sys.exit("no allocation failed")
     tc.send("del", "m0", "simnel")
+    if refused < LARGE:
+        sys.exit(f"only {refused} large pieces were refused")
+    if link("add", "m1", "type", "dummy"):
+        sys.exit("no other device can be made")
     found = complaints()
     print("\n".join(found) if found else "nothing in the log")
     sys.exit(bool(found))

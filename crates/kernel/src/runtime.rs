@@ -33,7 +33,9 @@ unsafe impl GlobalAlloc for Kernel {
     }
 }
 
-/// Nothing that a packet can reach panics; what settings can reach ends the calling process.
+/// The end of the calling process, which holds RTNL while it reads or changes settings: nobody can
+/// change the network afterwards. So memory that settings cannot do without is waited for
+/// (`WAITED` in kernel/host.c). Nothing that a packet can reach panics.
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
     let mut text = Text::<200>::default();

@@ -19,9 +19,12 @@ pub(crate) const ENOMEM: i32 = 12;
 const OWN_NAME: &str = "simnel";
 /// Number of the attribute that holds the words, with or without a zero at the end.
 pub(crate) const WORDS: u16 = 1;
-/// Most bytes of words that settings are shown in, so that a message has room for them
+/// Most bytes of words that settings are said and shown in, so that a message has room for them
 /// (`SETTINGS_ROOM` in kernel/netlink.c, with space for numbers that grow).
 const MOST_WORDS: usize = 18_000;
+/// Most words of a request and of what it changes: neither their places nor as many classes as they
+/// can name take more memory in one piece than is waited for (`WAITED` in kernel/host.c).
+const MOST_COUNT: usize = 4_096;
 /// Settings where a request says nothing.
 const DEFAULT: &str = "cake";
 /// Numbers by which a filter of `cake` names a queue (minor) or a host (major), as Linux has them.
@@ -112,18 +115,19 @@ impl Request {
         if let Some((_, form)) = old.filter(|&(_, form)| is_whole && form != asked) {
             return Err(replaces(first, form));
         }
-        let config = match old {
-            Some((old, _)) if !is_whole => amend(&old.to_string(), words),
+        at_most(MOST_WORDS, words.len(), "bytes of words")?;
+        let changed = old.filter(|_| !is_whole).map(|(old, _)| old.to_string());
+        let texts = [changed.as_deref().unwrap_or_default(), words];
+        let count = texts.iter().map(|text| text.split_whitespace().count()).sum();
+        at_most(MOST_COUNT, count, "words")?;
+        let config = match &changed {
+            Some(changed) => amend(changed, words),
             None if words.is_empty() => parse(DEFAULT),
             _ if first == PARALLEL => parse(&parallel(words)?),
             _ => parse(words),
         };
         let config = config.map_err(|error| Refusal::new(EINVAL, &error))?;
-        let length = shown_length(&config);
-        if length > MOST_WORDS {
-            let text = format!("{length} bytes of words are too many: at most {MOST_WORDS}");
-            return Err(Refusal::new(EINVAL, &text));
-        }
+        at_most(MOST_WORDS, shown_length(&config), "bytes of words")?;
         Ok((config, old.map_or(asked, |(_, form)| form)))
     }
 
@@ -138,6 +142,14 @@ impl Request {
             kind == OWN_NAME && words.split_whitespace().next() == Some(PARALLEL)
         })
     }
+}
+
+/// A refusal if `count` of `what` are more than `most`.
+fn at_most(most: usize, count: usize, what: &str) -> Result<(), Refusal> {
+    if count <= most {
+        return Ok(());
+    }
+    Err(Refusal::new(EINVAL, &format_args!("{count} {what} are too many: at most {most}")))
 }
 
 /// Bytes of the words that settings are shown in.
@@ -195,7 +207,10 @@ fn replaces(first: &str, form: Form) -> Refusal {
 /// Text up to a zero or the end.
 fn text(bytes: &[u8]) -> Result<&str, Refusal> {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or(&[]);
-    core::str::from_utf8(text).map_err(|error| Refusal::new(EINVAL, &error))
+    core::str::from_utf8(text).map_err(|error| {
+        let byte = error.valid_up_to() + 1;
+        Refusal::new(EINVAL, &format_args!("the words are not UTF-8 (byte {byte})"))
+    })
 }
 
 /// A discipline's needs of the C side beyond packets, one bit each (`SIMNEL_WANTS_...`).

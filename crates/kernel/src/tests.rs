@@ -14,6 +14,8 @@ use super::line::*;
 use super::parallel::*;
 use super::settings::{wants, Request};
 
+mod short_memory;
+
 /// The C side: packets given back, by handle and reason, and the headers of those that have some.
 #[derive(Default)]
 struct Host {
@@ -106,11 +108,14 @@ fn surroundings(context: *mut c_void) -> Surroundings {
 
 impl Guest {
     fn new(words: &str) -> Result<Guest, String> {
+        Guest::with_options(&attribute(words))
+    }
+
+    fn with_options(options: &[u8]) -> Result<Guest, String> {
         let mut host = Box::<Host>::default();
         let surroundings = surroundings((&raw mut *host).cast());
         let mut message = Message::EMPTY;
-        let options = attribute(words);
-        let request = Request::new("simnel", &options);
+        let request = Request::new("simnel", options);
         // SAFETY: all pointers are of values that live.
         let line = unsafe { simnel_create(&request, &surroundings, &mut message) };
         if line.is_null() {
@@ -498,6 +503,13 @@ fn settings_change_in_place_and_mistakes_are_told() {
     assert!(error.starts_with("simnel: ") && error.contains("`bandwidth`"), "{error}");
     let error = Guest::new("caek").err().unwrap();
     assert!(error.contains("`cake`"), "{error}");
+    let mut options = attribute("cake nat");
+    // Behind the attribute's header of four bytes.
+    for (bytes, place) in [([0xff, b'a'], 6), ([b'n', 0xc3], 7)] {
+        options[9..11].copy_from_slice(&bytes);
+        let error = Guest::with_options(&options).err().unwrap();
+        assert_eq!(error, std::format!("simnel: the words are not UTF-8 (byte {place})"));
+    }
 }
 
 /// Settings without room in a message hide, and so do the disciplines behind them.
