@@ -30,6 +30,12 @@ export function tell(place: HTMLElement, names: string[], cases: Case[]): void {
     place.replaceChildren(...lists);
 }
 
+/** What a band from the least to the greatest of `n` runs says of one more, value by value: by chance
+ * it is below or above all of them in two of n + 1 cases. */
+export function chance(n: number): string {
+    return `another run lies between with a chance of ${Math.round((100 * (n - 1)) / (n + 1))} %`;
+}
+
 /** The line and the name of each discipline, for all figures beside it. */
 export function legend(names: string[]): HTMLSpanElement[] {
     const taken = styles(names);

@@ -1,33 +1,54 @@
 // Runs as dots on a line for each discipline, with their median and its value: what differs, and how
 // much of that is chance. Delays on a logarithmic axis.
 import { legend } from "./answer";
-import { spread, told, type Figure } from "./figures";
+import { digits, middle, spread, told, type Figure } from "./figures";
 import type { Summary } from "./messages";
 import { marker, styles } from "./styles";
 import { element, ticks } from "./svg";
 
-/** Heights of a figure's name, of a discipline's line, of the axis; room for a median's value. */
-const [NAME, LANE, AXIS, VALUE] = [18, 15, 22, 74];
+/** Heights of a figure's name, of a discipline's line, of the axis; room for a median's value, and for
+ * how many it is of. */
+const [NAME, LANE, AXIS, VALUE, COUNT] = [18, 15, 22, 74, 40];
 const EDGE = 8;
+
+/** A figure's name, its runs and their median in words, a discipline each. */
+interface Row {
+    name: string;
+    lanes: number[][];
+    medians: string[];
+}
 
 /** Figures of one unit, over the runs of each discipline. */
 export class DotPlot {
     private width = 0;
-    private readonly rows: { figure: Figure; lanes: number[][] }[];
+    private readonly rows: Row[];
+    private readonly unit: Figure["unit"];
+    /** Room for a median's value. */
+    private readonly value: number;
     private readonly svg = element("svg", { class: "dots", role: "img", tabindex: 0 });
     readonly figure = document.createElement("figure");
 
     constructor(caption: string, figures: Figure[], private readonly names: string[], runs: Summary[][]) {
         const values = (figure: Figure, each: Summary[]) => each.map(figure.of).filter((one): one is number => one !== null);
-        this.rows = figures.map((figure) => ({ figure, lanes: runs.map((each) => values(figure, each)) }));
+        this.rows = figures.map((figure) => {
+            const lanes = runs.map((each) => values(figure, each));
+            const { count } = figure;
+            const name = count ? `${figure.label}, of those that did` : figure.label;
+            return { name, lanes, medians: lanes.map((lane, n) => {
+                const many = count ? (middle(runs[n]!, count) ?? 0) : null;
+                return inWords(lane, figure.unit) + (many === null ? "" : ` of ${digits(many)}`);
+            }) };
+        });
+        this.unit = figures[0]!.unit;
+        this.value = VALUE + (figures.some(({ count }) => count) ? COUNT : 0);
         const title = document.createElement("figcaption");
         title.textContent = caption;
         const key = document.createElement("p");
         key.className = "legend paper";
         key.append(...legend(names));
         this.figure.append(title, key, this.svg);
-        const told = this.rows.map(({ figure, lanes }) =>
-            `${figure.label}: ${lanes.map((lane, n) => `${names[n]} ${middle(lane, figure.unit)}`).join(", ")}`);
+        const told = this.rows.map(({ name, medians }) =>
+            `${name}: ${medians.map((median, n) => `${names[n]} ${median}`).join(", ")}`);
         this.svg.setAttribute("aria-label", `${caption}, medians. ${told.join("; ")}`);
         new ResizeObserver(() => this.draw()).observe(this.figure);
     }
@@ -36,15 +57,14 @@ export class DotPlot {
         const width = Math.floor(this.figure.clientWidth);
         if (width === 0 || width === this.width) return;
         this.width = width;
-        const { rows, svg } = this;
+        const { rows, svg, unit } = this;
         const lanes = this.names.length;
         const row = NAME + lanes * LANE;
         const floor = rows.length * row + 4;
         svg.setAttribute("viewBox", `0 0 ${width} ${floor + AXIS}`);
         svg.setAttribute("height", String(floor + AXIS));
         svg.replaceChildren();
-        const unit = rows[0]!.figure.unit;
-        const axis = new Axis(rows.flatMap((each) => each.lanes.flat()), unit, EDGE, width - VALUE);
+        const axis = new Axis(rows.flatMap((each) => each.lanes.flat()), unit, EDGE, width - this.value);
         for (const value of axis.marks) {
             const x = axis.at(value).toFixed(1);
             svg.append(element("line", { x1: x, x2: x, y1: NAME, y2: floor, class: "grid" }));
@@ -54,9 +74,9 @@ export class DotPlot {
             svg.append(element("text", text, told(value, unit)));
         }
         const taken = styles(this.names);
-        rows.forEach(({ figure, lanes }, n) => {
+        rows.forEach(({ name, lanes, medians }, n) => {
             const top = n * row;
-            svg.append(element("text", { x: 0, y: top + NAME - 5, class: "name" }, figure.label));
+            svg.append(element("text", { x: 0, y: top + NAME - 5, class: "name" }, name));
             lanes.forEach((lane, at) => {
                 const y = top + NAME + (at + 0.5) * LANE;
                 const style = taken[at]!;
@@ -69,13 +89,13 @@ export class DotPlot {
                     const x = axis.at(median).toFixed(1);
                     group.append(element("line", { x1: x, x2: x, y1: y - 6, y2: y + 6, class: "median" }));
                 }
-                svg.append(group, element("text", { x: width, y: y + 4, "text-anchor": "end" }, middle(lane, unit)));
+                svg.append(group, element("text", { x: width, y: y + 4, "text-anchor": "end" }, medians[at]!));
             });
         });
     }
 }
 
-function middle(values: number[], unit: string): string {
+function inWords(values: number[], unit: string): string {
     const of = spread(values);
     return of ? told(of.median, unit) : "–";
 }

@@ -10,6 +10,8 @@ export interface Figure {
     /** Not of those that are seen first. */
     isMinor?: true;
     of: (summary: Summary) => number | null;
+    /** How many it is of, where only what ended has been timed: times of other counts do not compare. */
+    count?: (summary: Summary) => number | null;
 }
 
 export interface Spread {
@@ -66,20 +68,33 @@ export function lossOf(group: Group | undefined): number | null {
     return application?.kind === "datagrams" ? application.loss : null;
 }
 
+/** How many pages, bursts or transfers came to their end; null of other traffic. */
+export function countOf(group: Group | undefined): number | null {
+    const application = group?.application;
+    switch (application?.kind) {
+        case "web": return application.pages;
+        case "bursts": return application.completed;
+        case "transfers": return application.finished;
+        default: return null;
+    }
+}
+
 /** The figures that a scenario's runs have. */
 export function figures(summary: Summary): Figure[] {
     const rows: Figure[] = [];
     summary.groups.forEach((group, n) => {
         const name = fullName(group);
         const add = (
-            what: string, unit: Figure["unit"], better: Figure["better"], of: (group: Group) => number | null, isMinor?: true,
+            what: string, unit: Figure["unit"], better: Figure["better"], of: (group: Group) => number | null,
+            more: Pick<Figure, "isMinor" | "count"> = {},
         ) => {
             const value = (each: Summary) => (each.groups[n] ? of(each.groups[n]!) : null);
-            rows.push({ id: `${n} ${what}`, label: `${name}: ${what}`, unit, better, of: value, ...(isMinor && { isMinor }) });
+            rows.push({ id: `${n} ${what}`, label: `${name}: ${what}`, unit, better, of: value, ...more });
         };
+        const count = (each: Summary) => countOf(each.groups[n]);
         const kind = group.application?.kind;
         if (delaysOf(group)) {
-            add("added delay, median", "ms", "less", (group) => delayOf(group, "p50"), true);
+            add("added delay, median", "ms", "less", (group) => delayOf(group, "p50"), { isMinor: true });
             add("added delay, 99 of 100", "ms", "less", (group) => delayOf(group, "p99"));
         }
         if (kind === "datagrams") {
@@ -89,8 +104,9 @@ export function figures(summary: Summary): Figure[] {
                 add("quality", "MOS", "more", ({ application: a }) => (a?.kind === "datagrams" ? a.mos : null));
             }
         } else if (kind === "web") {
-            add("a page loads in", "ms", "less", ({ application: a }) => (a?.kind === "web" ? (a.load_ms?.p50 ?? null) : null));
-            add("pages loaded", "", "more", ({ application: a }) => (a?.kind === "web" ? a.pages : null));
+            const time = ({ application: a }: Group) => (a?.kind === "web" ? (a.load_ms?.p50 ?? null) : null);
+            add("a page loads in", "ms", "less", time, { count });
+            add("pages loaded", "", "more", countOf);
         } else if (kind === "dash") {
             add("picture's rate", "Mbit/s", "more", ({ application: a }) => (a?.kind === "dash" ? a.chosen_mbps : null));
             add("stalled", "s", "less", ({ application: a }) => (a?.kind === "dash" ? a.stalled_s : null));
@@ -99,7 +115,8 @@ export function figures(summary: Summary): Figure[] {
         } else if (kind === "bursts" || kind === "transfers") {
             const time = ({ application: a }: Group) =>
                 a?.kind === "bursts" || a?.kind === "transfers" ? (a.completion_ms?.p50 ?? null) : null;
-            add("complete in", "ms", "less", time);
+            add("complete in", "ms", "less", time, { count });
+            add("completed", "", "more", countOf);
         }
         if (!delaysOf(group)) add("goodput", "Mbit/s", "more", (group) => group.goodput_mbps);
     });

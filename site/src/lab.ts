@@ -1,6 +1,6 @@
 // Play with a line: a change is simulated at once with one seed, drawn, and then repeated in the
 // background until there are as many runs as asked for.
-import { legend, table, tell } from "./answer";
+import { chance, legend, table, tell } from "./answer";
 import { Charts } from "./charts";
 import { inWords } from "./fault";
 import { Form } from "./form";
@@ -250,7 +250,7 @@ class Lab {
                 this.pause();
                 return say(`${done()} of ${most} runs; ${broken.length} broke off: ${first instanceof Broken ? first.why : first.message}`);
             }
-            say(done() === 1 ? "1 run" : `${done()} runs: lines are medians, bands the least and the greatest`);
+            say(done() === 1 ? "1 run" : `${done()} runs: lines are medians, bands the least and the greatest: ${chance(done())}`);
         }
         this.stop.hidden = true;
     }

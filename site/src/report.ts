@@ -1,6 +1,6 @@
 // The pages that commands write: a result that is in the page becomes what the lab shows of its own;
 // figures that come drawn come to life. `simnel sim` and `simnel compare` put their results in.
-import { legend, table, tell, type Case } from "./answer";
+import { chance, legend, table, tell, type Case } from "./answer";
 import { Charts } from "./charts";
 import { element } from "./dom";
 import { DotPlot } from "./dots";
@@ -22,6 +22,9 @@ interface Result {
     said: string[];
     scenario: string;
 }
+
+/** So many sentences are seen at once. */
+const FEW = 4;
 
 /** Light and dark: the system's choice until the button says otherwise. */
 function theme(changed: () => void): void {
@@ -58,6 +61,11 @@ function show(main: HTMLElement, result: Result): () => void {
     }
     const answer = element("section", {}, element("h2", {}, "What it does"), verdict);
     if (first) answer.append(element("p", {}, first));
+    if (more.length > 0) {
+        const list = element("ul", {}, ...more.map((sentence) => element("li", {}, sentence)));
+        const title = element("summary", {}, "Where one is better than another, in means of the runs");
+        answer.append(element("details", { open: more.length <= FEW }, title, list));
+    }
     main.append(
         ...(result.partial ? [element("p", { className: "note" }, `Partial: ${result.partial}`)] : []),
         ...(result.question ? [element("p", { className: "lead" }, result.question)] : []),
@@ -69,7 +77,10 @@ function show(main: HTMLElement, result: Result): () => void {
     const place = element("div", { id: "charts" });
     let charts: Charts | null = null;
     if (runs.some((each) => each.some((shown) => shown.curves.length > 0))) {
-        main.append(element("section", {}, element("h2", {}, "Curves"), place));
+        const drawn = Math.max(...runs.map((each) => each.length));
+        const means = drawn > 1 ? [element("p", { className: "small" },
+            `Medians of ${drawn} runs, bands their least and greatest: ${chance(drawn)}.`)] : [];
+        main.append(element("section", {}, element("h2", {}, "Curves"), ...means, place));
         charts = new Charts(place);
     }
     const all = element("details", {}, element("summary", {}, "All figures"), other);
@@ -81,10 +92,6 @@ function show(main: HTMLElement, result: Result): () => void {
         wide.setAttribute("role", "region");
         wide.setAttribute("aria-label", `All figures ${each.name}`.trim());
         all.append(wide);
-    }
-    if (more.length > 0) {
-        const list = element("ul", {}, ...more.map((sentence) => element("li", {}, sentence)));
-        all.append(element("p", {}, "Where one is better than another, in means of the runs:"), list);
     }
     all.append(element("p", { className: "small" },
         `Medians of the runs, with the least and the greatest. A dot is a run. In the words of tc: ${words.join("; ")}.`));

@@ -1,5 +1,5 @@
 // The verdict in words: what a discipline does to the traffic of people, beside another one.
-import { delayOf, delaysOf, lossOf, middle, told, type Figure } from "./figures";
+import { countOf, delayOf, delaysOf, digits, lossOf, middle, told, type Figure } from "./figures";
 import type { Group, Summary } from "./messages";
 
 function capital(name: string): string {
@@ -44,6 +44,8 @@ const UNNOTICED_MS = 50;
 const BORNE = 0.03;
 /** Smaller changes are not worth a word. */
 const WORTH = 1.15;
+/** Times of so much more that came to an end are those of others. */
+const OTHERS = 1.5;
 
 /** Traffic that waits for answers: its words, the delay that it feels, and the share that is lost. */
 interface Prompt {
@@ -157,7 +159,18 @@ export function verdict(base: Summary[], other: Summary[]): Sentence[] {
                 const application = each.groups[n]?.application;
                 return application?.kind === "web" ? (application.load_ms?.p50 ?? null) : null;
             };
-            compare(load, "ms", "less", ["Pages load faster", "Pages load slower", "Pages load as fast"]);
+            const count = (each: Summary) => countOf(each.groups[n]);
+            const [a, b] = [middle(base, load), middle(other, load)];
+            const [before, after] = [middle(base, count) ?? 0, middle(other, count) ?? 0];
+            const isMore = after > before * OTHERS;
+            // What is late under one and never ends under the other is among the times of one alone.
+            if (a !== null && b !== null && (isMore ? b * WORTH > a : before > after * OTHERS && a * WORTH > b)) {
+                const text = `${isMore ? "More" : "Fewer"} pages are loaded, so that times do not compare`;
+                const figures = `${digits(before)} in ${told(a, "ms")} → ${digits(after)} in ${told(b, "ms")}`;
+                sentences.push({ tone: "told", text: `${text}: ${figures}` });
+            } else {
+                compare(load, "ms", "less", ["Pages load faster", "Pages load slower", "Pages load as fast"]);
+            }
         } else if (application?.kind === "dash") {
             const rate = (each: Summary) => {
                 const application = each.groups[n]?.application;

@@ -2,6 +2,7 @@
 // one legend. `sweep` and `plot`: figures that come drawn. Nothing from anywhere else.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOOKS, judge } from "./accessibility.mjs";
@@ -19,6 +20,7 @@ export async function reports(browser, simnel, root, out) {
     run("sweep", upload, "--over", "rtt=10ms..100ms:3,rate=2mbit..20mbit:2", "--repetitions", "2", "-o", "sweep.jsonl");
     run("plot", "sweep.jsonl", "-o", "plot.html");
     await colours(browser, run, upload, out);
+    await counted(browser, out);
     const checks = { sim, compare, sweep, plot: sweep };
     for (const [name, check] of Object.entries(checks)) {
         for (const look of LOOKS) await one(browser, name, check, pathToFileURL(join(out, `${name}.html`)).href, look, out);
@@ -37,6 +39,44 @@ async function colours(browser, run, upload, out) {
     assert.deepEqual(seen.map((swatch) => /swatch (c\d)/.exec(swatch)[1]), ["c4", "c7", "c6", "c1", "c1"]);
     assert.equal(new Set(seen).size, 5, "two cakes are told apart");
     await page.context().close();
+}
+
+/** Times of what came to its end compare only where about as many did; the sentence that decides is seen. */
+async function counted(browser, out) {
+    const times = (p50) => ({ n: 1, mean: p50, p50, p95: p50, p99: p50, max: p50 });
+    const group = (name, application) =>
+        ({ name, direction: "up", flows: 1, goodput_mbps: 1, series_mbps: [], sojourn_cdf: [], application });
+    const run = (completed, completion, pages, load) => ({ qdisc_up: "", qdisc_down: "", seed: 1, simulated_s: 1, lines: [], groups: [
+        group("photos", { kind: "bursts", completed, completion_ms: times(completion) }),
+        group("browsing", { kind: "web", pages, load_ms: times(load) }),
+    ] });
+    const frame = readFileSync(join(out, "sim.html"), "utf8");
+    const show = async (...runs) => {
+        const words = ["fq_codel", "cake"];
+        const cases = [{ name: "", interval_s: 1, runs: runs.map((each) => [run(...each)]) }];
+        const said = ["Verdict: cake.", "one against eight, share: cake 42 better than fq_codel 11."];
+        const result = JSON.stringify({ question: "", partial: "", names: words, words, cases, said, scenario: "" });
+        const file = join(out, "counted.html");
+        writeFileSync(file, frame.replace(/(<script id="result"[^>]*>).*?<\/script>/s, (_, tag) => `${tag}${result}</script>`));
+        const page = await visit(browser);
+        await page.goto(pathToFileURL(file).href);
+        return page;
+    };
+    const page = await show([1, 9600, 12, 300], [5, 11000, 50, 500]);
+    const figure = page.locator("main > section .plots figure", { hasText: "Delays" });
+    await figure.locator("svg text", { hasText: "photos up: complete in, of those that did" }).waitFor();
+    assert.deepEqual(await figure.locator("svg text", { hasText: " of " }).allTextContents(), [
+        "photos up: complete in, of those that did", "9.6 s of 1", "11 s of 5",
+        "browsing up: a page loads in, of those that did", "300 ms of 12", "500 ms of 50",
+    ]);
+    assert.match(await page.locator("#verdict").innerText(),
+        /More pages are loaded, so that times do not compare: 12 in 300 ms → 50 in 500 ms/);
+    assert.ok(await page.getByText("cake 42 better than fq_codel 11").isVisible(), "what decides is seen");
+    assert.match(await page.locator("table").textContent(), /photos up: completed15/);
+    await page.context().close();
+    const both = await show([1, 11000, 12, 5000], [5, 9600, 50, 1000]);
+    assert.match(await both.locator("#verdict").innerText(), /Pages load faster: 5 s → 1 s/);
+    await both.context().close();
 }
 
 async function compare(page) {
