@@ -211,6 +211,17 @@ export function asked(question: Question): string {
     return `${values.join("; ")}; ${question.cc}.`;
 }
 
+/** The disciplines on a line that is there, as comments: what does not shape stands below htb then, so
+ * that only rates which `simnel up` has itself are left out. */
+function live(question: Question, disciplines: string[]): string[] {
+    if (question.text !== "") return [];
+    const without = disciplines.map((each) => each.replace(/\b(bandwidth|rate) \{rate\}/g, "").trim().replace(/\s+/g, " "));
+    const rates = `download ${rate(question.down)} upload ${rate(question.up)}`;
+    const lines = without.filter((each) => !each.includes("{")).map((each) => `# simnel up eth0 ${rates} ${each}`);
+    const head = "# One of them on a real line, as root: eth0 leads to the Internet, rates are a little below the line's.";
+    return lines.length > 0 ? [head, ...lines] : [];
+}
+
 /** The same question for a shell. */
 export function toCommand(question: Question): string {
     const text = toToml(question);
@@ -224,6 +235,7 @@ export function toCommand(question: Question): string {
         text.trimEnd(),
         end,
         `simnel sim line.toml ${disciplines.join(" ")} --seed 1..${question.runs}`,
+        ...live(question, [...once]),
         "",
     ].join("\n");
 }

@@ -23,7 +23,9 @@ export async function telling(browser, address) {
         Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => copied(text) } });
         document.querySelector("#copy-command").click();
     }));
-    assert.match(command, /simnel sim line.toml --qdisc 'cake' --qdisc 'fq_codel' --seed 1..1\n$/);
+    const live = "# simnel up eth0 download 20mbit upload 3mbit";
+    assert.match(command, new RegExp("simnel sim line.toml --qdisc 'cake' --qdisc 'fq_codel' --seed 1..1\n"
+        + `# One of them on a real line, .*\n${live} cake\n${live} fq_codel\n$`));
     await twice.context().close();
     const none = await open(browser, address, { hash: `#runs=2&games=1&qdisc=pfifo+limit+0&${CAKE}`, runs: 2 });
     await says(none, "#verdict", /Calls stay clear: nothing arrives → [\d.]+ ms/);
@@ -36,6 +38,7 @@ export async function telling(browser, address) {
     await none.context().close();
     const bursts = await open(browser, address, { hash: "#downloads=2&seconds=20", runs: 8 });
     await says(bursts, "#charts", /Goodput: download down, Mbit\/s; bursts of single runs, up to \d+ Mbit\/s, are cut/);
+    await says(bursts, "#status", /^8 runs: .*, bands the least and the greatest: another run lies between with a chance of 78 %$/);
     await bursts.context().close();
     console.log("loss counts as delay does, and each discipline has its curves");
 }
