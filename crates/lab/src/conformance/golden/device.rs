@@ -12,11 +12,12 @@
 //! by ([`crate::conformance::replay`]).
 
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{Backlog, Device, DropReason, Managed, PacketOwner};
+use simnel_core::qdisc::{Backlog, Device, Managed};
 use simnel_core::{Packet, Qdisc, Span, Time};
 
 use super::command::{settings, What};
 use super::format::{Event, Fate, Link, Recording};
+use super::journal::Journal;
 use super::owner::{descriptor, Owner};
 use super::statistics::{self, Statistics};
 use super::Place;
@@ -55,55 +56,6 @@ pub struct Replayed {
     pub events: Vec<Event>,
     /// Counters at the commands to look.
     pub statistics: Vec<Statistics>,
-}
-
-/// Whoever owns the packets and writes down what becomes of them.
-pub trait Journal: PacketOwner {
-    /// Tells losses apart.
-    fn losses(&mut self) -> &mut Losses;
-
-    /// The packet `handle` left the discipline, now.
-    fn left(&mut self, handle: u64, fate: Fate);
-
-    /// The discipline gave `handle` up: for [`PacketOwner::dropped`].
-    #[inline]
-    fn lost(&mut self, handle: u64, reason: DropReason) {
-        if let Some(fate) = self.losses().fate(handle, reason) {
-            self.left(handle, fate);
-        }
-    }
-}
-
-/// Tells apart how packets are lost, in the order in which recordings print it: what `enqueue`
-/// gives back comes after all else that it does.
-#[derive(Clone, Debug)]
-pub struct Losses {
-    /// Present time.
-    pub now: Time,
-    enqueueing: bool,
-    given_back: Vec<u64>,
-    /// How many there were.
-    count: u64,
-}
-
-impl Losses {
-    /// None so far.
-    pub fn new(now: Time) -> Losses {
-        Losses { now, enqueueing: false, given_back: Vec::new(), count: 0 }
-    }
-
-    /// Fate of `handle`, if it is already time to say so.
-    fn fate(&mut self, handle: u64, reason: DropReason) -> Option<Fate> {
-        self.count += 1;
-        match (reason, self.enqueueing) {
-            (DropReason::AckFilter, _) => Some(Fate::AckFiltered),
-            (_, false) => Some(Fate::Dropped),
-            (_, true) => {
-                self.given_back.push(handle);
-                None
-            }
-        }
-    }
 }
 
 /// Drives `qdisc`, which stands on `device`, through all arrivals and commands.

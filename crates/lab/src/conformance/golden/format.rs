@@ -15,13 +15,10 @@ use simnel_core::Time;
 
 use super::command::{self, Command};
 use super::linux_hash::{flow_hash, host_hash};
-use super::row::{number, parse_line, Tcp};
-use super::statistics::{next_look, Statistics};
+use super::row::{number, parse_line, Arrival};
+use super::statistics::{next_look, Statistics, Values};
 use super::{Counts, Place};
 use crate::files;
-
-/// `k=v` words of one line, as written.
-pub type Values = BTreeMap<String, String>;
 
 /// A recording cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,23 +82,6 @@ pub enum Link {
     InfinitelyFast,
     /// One packet at a time, at so many bits per second.
     BitsPerSecond(u64),
-}
-
-/// A packet's arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// When.
-    pub time: Time,
-    /// Bytes on the wire without frame check sequence.
-    pub len: u32,
-    /// Index of the five-tuple in [`Recording::flows`].
-    pub flow: usize,
-    /// DSCP in the upper six bits, ECN in the lower two.
-    pub tos: u8,
-    /// Priority as a `tc` class id, 0 if none.
-    pub class: u32,
-    /// The TCP header; None for UDP.
-    pub tcp: Option<Tcp>,
 }
 
 /// A five-tuple and the hashes that Linux computed for it.

@@ -22,6 +22,7 @@ mod compare;
 mod device;
 mod elsewhere;
 mod format;
+mod journal;
 pub(crate) mod ledger;
 mod linux_hash;
 mod owner;
@@ -34,15 +35,14 @@ mod words;
 
 pub use command::{Command, What};
 pub use compare::{compare, Difference, Kind};
-pub use device::{replay, Journal, Losses, ReplayError, Replayed, VirtualDevice};
+pub use device::{replay, ReplayError, Replayed, VirtualDevice};
 pub use elsewhere::{compare_decided, write_plans};
-pub use format::{
-    Arrival, Event, Fate, FlowKeys, FormatError, Link, Recording, ReturnCode, State, Values,
-};
+pub use format::{Event, Fate, FlowKeys, FormatError, Link, Recording, ReturnCode, State};
+pub use journal::{Journal, Losses};
 pub use ledger::{Deviation, Ledger, LedgerError, Stale};
 pub use owner::descriptor;
-pub use row::{parse_line, Tcp};
-pub use statistics::Statistics;
+pub use row::{parse_line, Arrival, Tcp};
+pub use statistics::{Statistics, Values};
 
 /// The tier and queue that a packet was taken from, in the discipline's own numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use simnel_core::qdisc::{Device, DropReason, PacketOwner};
 use simnel_core::wire::tcp::AckView;
 use simnel_core::Packet;
 
-use super::device::{Journal, Losses};
-use super::format::{Arrival, Event, Fate, Recording};
+use super::format::{Event, Fate, Recording};
+use super::journal::{Journal, Losses};
 use super::linux_hash::flow_hash;
+use super::row::Arrival;
 
 /// Ethernet header.
 pub(super) const LINK_HEADER: u32 = 14;

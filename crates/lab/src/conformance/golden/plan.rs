@@ -14,9 +14,10 @@ use etherparse::{
 use simnel_core::tick::Tick;
 use simnel_core::Packet;
 
-use super::format::{Arrival, FlowKeys, FormatError, Link, Recording};
+use super::format::{FlowKeys, FormatError, Link, Recording};
+use super::linux_device;
 use super::owner::{descriptor, LINK_HEADER};
-use super::{linux_device, Tcp};
+use super::row::{Arrival, Tcp};
 
 /// Window of all TCP headers in the recordings.
 const WINDOW: u16 = 501;

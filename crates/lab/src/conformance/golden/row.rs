@@ -6,10 +6,25 @@
 use simnel_core::wire::tcp::MAX_SACK_BLOCKS;
 use simnel_core::Time;
 
-use super::format::Arrival;
-
 /// Columns of a line at most.
 const COLUMNS: usize = 18;
+
+/// A packet's arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub time: Time,
+    /// Bytes on the wire without frame check sequence.
+    pub len: u32,
+    /// Index of the five-tuple in the recording's flows.
+    pub flow: usize,
+    /// DSCP in the upper six bits, ECN in the lower two.
+    pub tos: u8,
+    /// Priority as a `tc` class id, 0 if none.
+    pub class: u32,
+    /// The TCP header; None for UDP.
+    pub tcp: Option<Tcp>,
+}
 
 /// One line of a `.csv` file: packet number `id` and its tuple as written (its index is left at 0),
 /// or None for a line that only lets time pass until the new value of `clock`, which never goes

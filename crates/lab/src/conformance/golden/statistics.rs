@@ -6,13 +6,12 @@
 //! in hexadecimal. Ours writes the same bytes (`simnel_core::qdisc::netlink`); what a difference in
 //! them means is told by name.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::iter;
 
 use simnel_core::qdisc::{netlink, Common, Device, DropReason, Managed};
 use simnel_core::Time;
-
-use super::format::Values;
 
 /// Most bytes of attributes: cake's eight tiers take some 1,700.
 const ROOM: usize = 4096;
@@ -37,6 +36,9 @@ const UNLIKE_BELOW: &[&str] = &[
     "delay",
     "avg_dq_rate",
 ];
+
+/// `k=v` words of one line, as written.
+pub type Values = BTreeMap<String, String>;
 
 /// Counters and settings of one discipline at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]

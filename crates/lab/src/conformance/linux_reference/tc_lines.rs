@@ -14,7 +14,7 @@ use simnel_core::tick::Tick;
 use simnel_core::{Rate, Span};
 use simnel_sim::setup::{LineSetup, Loss, Reordering, Shaper};
 
-use super::tree::Tree;
+use super::tree::{skip_place, Tree, DEFAULT_LEAF};
 
 /// Bytes that Linux's `tc` adds to the buckets of htb whose size is not given: one MTU.
 const DEFAULT_BUCKET: u32 = 1600;
@@ -22,9 +22,6 @@ const DEFAULT_BUCKET: u32 = 1600;
 const HZ: u32 = 1_000;
 /// netem's packets if nothing is said.
 const NETEM_LIMIT: u32 = 1000;
-/// Child of a class that has been given nothing: a FIFO of the device's length.
-pub(super) const DEFAULT_LEAF: &str = "pfifo limit 1000";
-
 /// A port as its commands describe it.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
@@ -99,17 +96,6 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
         ..Device::default()
     };
     Ok(Port { line: setup, delay, tree })
-}
-
-/// Leaves out where the discipline stands: `root`, `parent X`, `handle X`, `classid X`.
-pub(super) fn skip_place<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
-    loop {
-        words = match words {
-            ["root" | "add" | "replace", rest @ ..] => rest,
-            ["parent" | "handle" | "classid", _, rest @ ..] => rest,
-            _ => return words,
-        };
-    }
 }
 
 /// A netem: its effects, and its room.

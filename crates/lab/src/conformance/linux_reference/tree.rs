@@ -8,10 +8,10 @@ use simnel_core::qdisc::{
 };
 use simnel_core::{Packet, Time};
 
-use super::tc_lines::{skip_place, DEFAULT_LEAF};
-
 /// Code points.
 const MARKS: usize = 64;
+/// Child of a class that has been given nothing: a FIFO of the device's length.
+pub(super) const DEFAULT_LEAF: &str = "pfifo limit 1000";
 
 /// The tree of a port.
 #[derive(Clone, Debug)]
@@ -202,6 +202,17 @@ impl Managed for Filtered {
 
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
         self.below.adopt(spare, now, owner);
+    }
+}
+
+/// Leaves out where the discipline stands: `root`, `parent X`, `handle X`, `classid X`.
+pub(super) fn skip_place<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
+    loop {
+        words = match words {
+            ["root" | "add" | "replace", rest @ ..] => rest,
+            ["parent" | "handle" | "classid", _, rest @ ..] => rest,
+            _ => return words,
+        };
     }
 }
 

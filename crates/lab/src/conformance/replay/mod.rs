@@ -21,6 +21,7 @@ mod drive;
 mod error;
 mod events;
 mod link_type;
+mod open;
 mod recorded;
 pub mod records;
 mod rows;
@@ -34,8 +35,9 @@ mod window;
 pub use drive::{drive, Sink, Waiting};
 pub use error::{Failure, Place, TraceError};
 pub use events::Events;
+pub use open::{open, source, Trace};
 pub use recorded::tally_of;
-pub use source::{open, source, Source, Trace};
+pub use source::Source;
 pub use tally::{Quantiles, ShareLine, Shares, Summary, Tally};
 
 /// Packets between two looks at the clock and at the sink.
