@@ -1,5 +1,6 @@
 """The environment: gymnasium's rules, determinism, and settings that take effect."""
 
+import re
 import runpy
 
 import pytest
@@ -83,6 +84,12 @@ def test_what_cannot_be_is_refused(line, env):
         env._session.configure("left", "codel")
     with pytest.raises(simnel.Error, match="no step"):
         env._session.advance(float("nan"))
+
+
+def test_the_example_of_speed_counts_steps(capsys):
+    runpy.run_path(str(ROOT / "crates/python/examples/speed.py"))["main"](least_s=0.1)
+    steps, seconds = re.findall(r"[\d,]+(?= steps| simulated)", capsys.readouterr().out)
+    assert int(steps.replace(",", "")) > int(seconds.replace(",", "")) > 0
 
 
 def test_the_example_learns_what_holds_on_other_seeds():
