@@ -26,9 +26,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checksum;
 mod client;
 mod error;
 pub mod grade;
+pub mod icmp;
 pub mod irtt;
 pub mod report;
 pub mod server;

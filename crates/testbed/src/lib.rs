@@ -41,6 +41,9 @@ mod process;
 pub mod traffic;
 pub mod wire;
 
+/// The messages of ICMP's echoes.
+pub use simnel_measure::icmp;
+
 pub use home::{Home, HomeOptions};
 pub use process::{Group, Process};
 

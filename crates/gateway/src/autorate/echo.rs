@@ -1,4 +1,4 @@
-//! ICMP echo (RFC 792, RFC 4443) and ICMP timestamps (RFC 792) by raw sockets.
+//! ICMP echo and ICMP timestamps (RFC 792) by raw sockets.
 //!
 //! A probe bears a random identifier, by which the table lets it pass the queues (`nft`), a
 //! sequence number, and a random token that only who received it can know. An answer counts if all
@@ -13,23 +13,18 @@ use rustix::net::{
     ipproto, recvfrom, sendto, socket_with, AddressFamily, Protocol, RecvFlags, SendFlags,
     SocketFlags, SocketType,
 };
+use simnel_measure::icmp::{Message, REPLY, REQUEST};
 
 use crate::error::Error;
 use crate::sys;
 
-/// Types of ICMP and ICMPv6.
-const REQUEST: [u8; 2] = [8, 128];
-const REPLY: [u8; 2] = [0, 129];
 /// Types of ICMP that ask for the time, and tell it.
 const ASK_TIME: u8 = 13;
 const TELL_TIME: u8 = 14;
 /// The bit of a time that is none since midnight (RFC 792).
 const NO_TIME: u32 = 1 << 31;
-/// Type, code, checksum, identifier, sequence number; then the token.
-const HEADER: usize = 8;
-const LENGTH: usize = HEADER + 8;
-/// The same; then the times of the request's sending, its arrival and the answer's sending.
-const TIMES: usize = HEADER + 12;
+/// Bytes for the times of the request's sending, its arrival and the answer's sending.
+const TIMES: usize = 12;
 /// ICMP_FILTER and ICMP6_FILTER: types that a socket does not take.
 const FILTER: i32 = 1;
 const SOL_RAW: i32 = 255;
@@ -92,15 +87,11 @@ impl Echoes {
             IpAddr::V6(_) => self.v6.as_ref().ok_or(io::ErrorKind::Unsupported)?,
         };
         let (ident, token) = (self.ident, self.token);
-        let (echo, stamp);
-        let bytes: &[u8] = if time {
-            stamp = time_request(ident, sequence, token);
-            &stamp
-        } else {
-            echo = request(to.is_ipv6(), ident, sequence, token);
-            &echo
+        let bytes = match time {
+            true => time_request(ident, sequence, token),
+            false => request(to.is_ipv6(), ident, sequence, token),
         };
-        sendto(fd, bytes, SendFlags::empty(), &SocketAddr::new(to, 0))?;
+        sendto(fd, &bytes, SendFlags::empty(), &SocketAddr::new(to, 0))?;
         Ok(())
     }
 
@@ -135,57 +126,31 @@ fn refused(interface: &str, error: io::Error) -> Error {
     }
 }
 
-/// A request. The kernel writes ICMPv6's checksum.
-fn request(v6: bool, ident: u16, sequence: u16, token: u64) -> [u8; LENGTH] {
-    let mut bytes = [0; LENGTH];
-    bytes[0] = REQUEST[usize::from(v6)];
-    bytes[4..6].copy_from_slice(&ident.to_be_bytes());
-    bytes[6..8].copy_from_slice(&sequence.to_be_bytes());
-    bytes[8..].copy_from_slice(&token.to_be_bytes());
-    if !v6 {
-        let sum = checksum(&bytes);
-        bytes[2..4].copy_from_slice(&sum.to_be_bytes());
-    }
-    bytes
+/// A request.
+fn request(v6: bool, ident: u16, sequence: u16, token: u64) -> Vec<u8> {
+    let kind = REQUEST[usize::from(v6)];
+    Message { kind, ident, sequence, body: &token.to_be_bytes() }.bytes()
 }
 
 /// A request for the time.
-fn time_request(ident: u16, sequence: u16, token: u64) -> [u8; TIMES] {
-    let mut bytes = [0; TIMES];
-    bytes[0] = ASK_TIME;
-    bytes[4..6].copy_from_slice(&ident.to_be_bytes());
-    bytes[6..8].copy_from_slice(&sequence.to_be_bytes());
-    bytes[8..12].copy_from_slice(&(token as u32 | NO_TIME).to_be_bytes());
-    let sum = checksum(&bytes);
-    bytes[2..4].copy_from_slice(&sum.to_be_bytes());
-    bytes
-}
-
-/// The Internet checksum (RFC 1071) of an even number of bytes.
-fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
-    let sum: u32 = words.sum();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    !(((sum & 0xffff) + (sum >> 16)) as u16)
+fn time_request(ident: u16, sequence: u16, token: u64) -> Vec<u8> {
+    let mut body = [0; TIMES];
+    body[..4].copy_from_slice(&(token as u32 | NO_TIME).to_be_bytes());
+    Message { kind: ASK_TIME, ident, sequence, body: &body }.bytes()
 }
 
 /// The sequence number, if `bytes` are an answer to a request of ours, and the far clock's time, if
 /// it was told. Those of IPv4 have their IP header in front.
 fn reply(v6: bool, bytes: &[u8], ident: u16, token: u64) -> Option<(u16, Option<u32>)> {
-    let header = if v6 { 0 } else { 4 * usize::from(bytes.first()? & 0xf) };
-    let message: &[u8; LENGTH] = bytes.get(header..)?.first_chunk()?;
-    let sequence = u16::from_be_bytes([message[6], message[7]]);
-    if message[4..6] != ident.to_be_bytes() {
-        return None;
+    let message = Message::read_raw(v6, bytes).filter(|message| message.ident == ident)?;
+    let (sequence, body) = (message.sequence, message.body);
+    if !v6 && message.kind == TELL_TIME {
+        let (times, _) = body.first_chunk::<TIMES>()?.as_chunks();
+        let [asked, _, sent] = [0, 1, 2].map(|nth| u32::from_be_bytes(times[nth]));
+        let is_ours = asked == token as u32 | NO_TIME;
+        return is_ours.then(|| (sequence, Some(sent).filter(|sent| sent & NO_TIME == 0)));
     }
-    if !v6 && message[0] == TELL_TIME {
-        let times: &[u8; TIMES] = bytes.get(header..)?.first_chunk()?;
-        let number =
-            |at: usize| times[at..].first_chunk().map_or(0, |four| u32::from_be_bytes(*four));
-        let is_ours = number(8) == token as u32 | NO_TIME;
-        return is_ours.then(|| (sequence, Some(number(16)).filter(|sent| sent & NO_TIME == 0)));
-    }
-    let is_ours = message[0] == REPLY[usize::from(v6)] && message[8..] == token.to_be_bytes();
+    let is_ours = message.kind == REPLY[usize::from(v6)] && body.starts_with(&token.to_be_bytes());
     is_ours.then_some((sequence, None))
 }
 
@@ -194,14 +159,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checksum_over_itself_is_zero() {
-        assert_eq!(checksum(&request(false, 0xbeef, 7, 0x0123_4567_89ab_cdef)), 0);
-        assert_eq!(checksum(&request(false, 0xffff, 0xffff, u64::MAX)), 0);
-    }
-
-    #[test]
     fn only_our_own_echoes_count() {
-        let mut echo = request(false, 9, 77, 5).to_vec();
+        let mut echo = request(false, 9, 77, 5);
         echo[0] = 0;
         let mut packet = vec![0x46; 24];
         packet.extend(&echo);
@@ -218,8 +177,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_tells_the_time_counts_by_its_token() {
-        let mut times = time_request(9, 77, 5 << 40 | 6).to_vec();
-        assert_eq!(checksum(&times), 0);
+        let mut times = time_request(9, 77, 5 << 40 | 6);
         times[0] = TELL_TIME;
         times[16..20].copy_from_slice(&86_399_999u32.to_be_bytes());
         let mut packet = vec![0x45; 20];
@@ -235,17 +193,10 @@ mod tests {
         assert_eq!(reply(false, &packet, 9, 6), Some((77, None)));
     }
 
-    /// The example of RFC 1071, section 3; and a sum whose carry carries once more.
-    #[test]
-    fn carries_are_added_until_there_are_none() {
-        assert_eq!(checksum(&[0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
-        assert_eq!(checksum(&[0xff, 0xff, 0xff, 0xff, 0, 1]), !1);
-    }
-
     #[test]
     fn a_token_of_a_request_for_the_time_is_never_a_time_of_day() {
         for token in [0, 6, 0x8000_0006, u64::MAX] {
-            let mut times = time_request(9, 77, token).to_vec();
+            let mut times = time_request(9, 77, token);
             assert_eq!(times[8] & 0x80, 0x80, "{token:x}");
             times[0] = TELL_TIME;
             let packet = [vec![0x45; 20], times].concat();

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::probe::{answers, Language, Prober};
+use crate::icmp::{Message, REPLY, REQUEST};
 
 /// Ports that home routers mostly answer on: DNS, web, SSH, and one that is mostly closed.
 const PORTS: [u16; 5] = [53, 80, 443, 22, 9];
@@ -47,7 +48,7 @@ fn icmp_socket(host: IpAddr, kind: Type) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// ICMP's echo (RFC 792, RFC 4443).
+/// ICMP's echo.
 struct Icmp {
     six: bool,
     /// IPv4 packets come with their headers, and everybody's.
@@ -57,55 +58,25 @@ struct Icmp {
 
 impl Language for Icmp {
     fn request(&self, number: u32) -> Vec<u8> {
-        let mut bytes = vec![if self.six { 128 } else { 8 }, 0, 0, 0];
-        bytes.extend(self.ident.to_be_bytes());
-        bytes.extend((number as u16).to_be_bytes());
-        bytes.extend(number.to_be_bytes());
-        bytes.extend([0x5a; 28]);
-        if !self.six {
-            let sum = checksum(&bytes);
-            bytes[2..4].copy_from_slice(&sum.to_be_bytes());
-        }
-        bytes
+        let body = [&number.to_be_bytes()[..], &[0x5a; 28]].concat();
+        let kind = REQUEST[usize::from(self.six)];
+        Message { kind, ident: self.ident, sequence: number as u16, body: &body }.bytes()
     }
 
     fn reply(&self, bytes: &[u8]) -> Option<(u32, Option<[u64; 2]>)> {
-        let header = match self.raw && !self.six {
-            true => usize::from(bytes.first()? & 0x0f) * 4,
-            false => 0,
+        let message = match self.raw {
+            true => Message::read_raw(self.six, bytes)?,
+            false => Message::read(bytes)?,
         };
-        let bytes = bytes.get(header..)?;
-        let kind = if self.six { 129 } else { 0 };
-        let own = !self.raw || bytes.get(4..6)? == self.ident.to_be_bytes();
-        let number = bytes.get(8..12)?.try_into().ok()?;
-        (*bytes.first()? == kind && own).then_some((u32::from_be_bytes(number), None))
+        let is_own = !self.raw || message.ident == self.ident;
+        let number = u32::from_be_bytes(*message.body.first_chunk()?);
+        (message.kind == REPLY[usize::from(self.six)] && is_own).then_some((number, None))
     }
-}
-
-/// The Internet checksum (RFC 1071).
-fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or_default()));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_checksum_is_the_rfc_s() {
-        // RFC 1071, section 3: the sum of these words is ddf2.
-        let words = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-        assert_eq!(checksum(&words), !0xddf2);
-        let icmp = Icmp { six: false, raw: false, ident: 7 };
-        assert_eq!(checksum(&icmp.request(5)), 0);
-    }
 
     #[test]
     fn others_echoes_are_not_ours() {

@@ -13,6 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{failed, micros, open_udp, Course, Heard, Join, Sides, IDLE, NUMBER, ROOM, STOP_CHECK};
 use crate::experiments::paper::arms::plan::Flow;
+use simnel_testbed::icmp::{Message, REPLY, REQUEST};
 use simnel_testbed::TestbedError;
 
 /// A UDP probe from home.
@@ -107,12 +108,6 @@ pub(super) fn in_turn(
     Ok(Box::new(move || Heard { port: to.port(), ..heard() }))
 }
 
-/// Lengths of headers, and types of messages (RFC 792).
-const IP_HEADER: usize = 20;
-const ICMP_HEADER: usize = 8;
-const ECHO_REQUEST: u8 = 8;
-const ECHO_REPLY: u8 = 0;
-
 /// An ICMP probe from home. `number` tells the probes of a run apart.
 pub(super) fn icmp(
     flow: &Flow,
@@ -134,46 +129,30 @@ pub(super) fn icmp(
     };
     let near = sides.home.enter(open)?.map_err(error)?;
     let back = near.try_clone().map_err(error)?;
-    let mut request = vec![0; ICMP_HEADER + size.max(NUMBER)];
+    let mut body = vec![0; size.max(NUMBER)];
     let send = move |sequence: u32| {
-        fill(&mut request, number, sequence);
-        let _ = (&near).write(&request);
+        let _ = (&near).write(&request(&mut body, number, sequence));
     };
     let mut data = [0; ROOM];
     let receive = move || {
         let count = (&back).read(&mut data).ok()?;
-        let message = data[..count].get(IP_HEADER..)?;
-        reply(message, number)
+        reply(&data[..count], number)
     };
     Ok(probe((flow, number), interval, course, send, receive))
 }
 
-/// Makes an echo request of `message`.
-fn fill(message: &mut [u8], id: u16, sequence: u32) {
-    message[..ICMP_HEADER].fill(0);
-    message[0] = ECHO_REQUEST;
-    message[4..6].copy_from_slice(&id.to_be_bytes());
-    message[6..8].copy_from_slice(&(sequence as u16).to_be_bytes());
-    message[ICMP_HEADER..ICMP_HEADER + NUMBER].copy_from_slice(&sequence.to_be_bytes());
-    let checksum = checksum(message).to_be_bytes();
-    message[2..4].copy_from_slice(&checksum);
+/// An echo request whose `body` begins with its number.
+fn request(body: &mut [u8], ident: u16, number: u32) -> Vec<u8> {
+    body[..NUMBER].copy_from_slice(&number.to_be_bytes());
+    Message { kind: REQUEST[0], ident, sequence: number as u16, body }.bytes()
 }
 
-/// The number that a reply to `id` carries.
-fn reply(message: &[u8], id: u16) -> Option<u32> {
-    let ours = message.first() == Some(&ECHO_REPLY) && message.get(4..6)? == id.to_be_bytes();
-    let number = message.get(ICMP_HEADER..ICMP_HEADER + NUMBER)?;
-    ours.then(|| u32::from_be_bytes([number[0], number[1], number[2], number[3]]))
-}
-
-/// The Internet checksum (RFC 1071).
-fn checksum(message: &[u8]) -> u16 {
-    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
-    let mut sum: u32 = message.chunks(2).map(word).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
+/// The number that `packet` carries, if it is a reply to `ident`.
+fn reply(packet: &[u8], ident: u16) -> Option<u32> {
+    let message = Message::read_raw(false, packet)?;
+    let is_ours = message.kind == REPLY[0] && message.ident == ident;
+    let number = message.body.first_chunk()?;
+    is_ours.then(|| u32::from_be_bytes(*number))
 }
 
 /// Requests of a probe and what came back.
@@ -262,15 +241,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_carry_their_number_and_a_right_checksum() {
-        let mut message = vec![0xff; ICMP_HEADER + 56];
-        fill(&mut message, 0xbeef, 70_000);
-        // A message with its checksum sums up to zero.
-        assert_eq!((message[0], checksum(&message)), (ECHO_REQUEST, 0));
-        assert_eq!(reply(&message, 0xbeef), None);
-        message[0] = ECHO_REPLY;
-        assert_eq!(reply(&message, 0xbeef), Some(70_000));
-        assert_eq!(reply(&message, 0xbeee), None);
-        assert_eq!(reply(&message[..9], 0xbeef), None);
+    fn requests_carry_their_number() {
+        const HEADER: [u8; 20] = [0x45; 20];
+        let mut packet = [&HEADER[..], &request(&mut [0xff; 56], 0xbeef, 70_000)].concat();
+        assert_eq!(reply(&packet, 0xbeef), None);
+        packet[20] = REPLY[0];
+        assert_eq!(reply(&packet, 0xbeef), Some(70_000));
+        assert_eq!(reply(&packet, 0xbeee), None);
+        assert_eq!(reply(&packet[..29], 0xbeef), None);
     }
 }
