@@ -18,7 +18,7 @@ use crate::passing::Passing;
 use crate::privileges;
 use crate::segments::SegmentSizes;
 use crate::sys;
-use crate::vitals::Lane as Vitals;
+use crate::vitals;
 
 /// A real-time thread that has not slept for so long...
 const BREATHE_AFTER: Span = Span::from_millis(5);
@@ -95,7 +95,7 @@ pub(crate) struct Surroundings {
     /// Whom it tells of TCP's round trips.
     pub(crate) passing: Option<Passing>,
     /// Where it tells that it lives.
-    pub(crate) vitals: &'static Vitals,
+    pub(crate) vitals: &'static vitals::Lane,
     /// Key of the flow hashes: lanes that count a host's flows together have the same.
     pub(crate) key: HashKey,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Worker<K> {
     engine: Engine,
     queue: K,
     inbox: Inbox,
-    vitals: &'static Vitals,
+    vitals: &'static vitals::Lane,
     realtime: Option<u8>,
     is_locked: bool,
     /// The last sleep ended then.

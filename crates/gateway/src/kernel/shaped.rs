@@ -10,13 +10,13 @@
 use simnel_core::netlink::Options;
 use simnel_core::qdisc::{netlink, Config, Device};
 
-use super::qdiscs::{Listed, Place, Qdiscs, Settings, Verb, OWN_KIND, ROOT};
+use super::qdiscs::{self, Listed, Place, Qdiscs, Verb, OWN_KIND, ROOT};
 use super::redirect;
 use super::tracked;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::rules::{Action, Rule};
-use crate::settings::Settings as Wanted;
+use crate::settings::Settings;
 use crate::sys::{self, Query};
 
 /// Handle of the disciplines that are ours to find again.
@@ -81,7 +81,7 @@ impl Shaped {
 /// # Errors
 /// Something is there already; the kernel lacks a part; or what it says against the settings.
 /// Nothing is changed then.
-pub fn up(wanted: &Wanted) -> Result<Maker, Error> {
+pub fn up(wanted: &Settings) -> Result<Maker, Error> {
     let interface = wanted.interface.as_str();
     let index = sys::interface(interface, Query::Index)
         .map_err(|_| Error::NoInterface(interface.to_owned()))?;
@@ -112,7 +112,7 @@ pub fn up(wanted: &Wanted) -> Result<Maker, Error> {
     result
 }
 
-fn up_with(kernel: &Qdiscs, wanted: &Wanted, index: u32, maker: Maker) -> Result<Maker, Error> {
+fn up_with(kernel: &Qdiscs, wanted: &Settings, index: u32, maker: Maker) -> Result<Maker, Error> {
     let interface = wanted.interface.as_str();
     if let Some(config) = told(wanted, maker, Direction::Upload) {
         set(kernel, Verb::Add, interface, config, maker)?;
@@ -129,7 +129,7 @@ fn up_with(kernel: &Qdiscs, wanted: &Wanted, index: u32, maker: Maker) -> Result
 }
 
 /// The settings of `direction` as the discipline of `maker` is told.
-pub fn told(wanted: &Wanted, maker: Maker, direction: Direction) -> Option<&Config> {
+pub fn told(wanted: &Settings, maker: Maker, direction: Direction) -> Option<&Config> {
     match maker {
         Maker::Module => wanted.direction(direction),
         Maker::Linux => wanted.plain(direction),
@@ -147,11 +147,11 @@ pub(super) fn set(
     let place = Place { device, parent: ROOT, handle: HANDLE };
     match maker {
         Maker::Module => {
-            kernel.request(verb, place, OWN_KIND, Settings::Words(&config.to_string()))
+            kernel.request(verb, place, OWN_KIND, qdiscs::Settings::Words(&config.to_string()))
         }
         Maker::Linux => {
             let payload = attributes(config).map_err(Error::NotLinuxs)?;
-            kernel.request(verb, place, LINUX_KIND, Settings::Attributes(&payload))
+            kernel.request(verb, place, LINUX_KIND, qdiscs::Settings::Attributes(&payload))
         }
     }
 }
@@ -179,7 +179,7 @@ fn attributes(config: &Config) -> Result<Vec<u8>, String> {
 }
 
 /// Words of `wanted` that Linux's cake does not have, if there are any.
-fn foreign(wanted: &Wanted) -> Option<String> {
+fn foreign(wanted: &Settings) -> Option<String> {
     let is_class = |rule: &Rule| matches!(rule.action, Action::Class(_) | Action::Share(_));
     if wanted.rules.iter().any(is_class) {
         return Some("htb".into());
@@ -230,7 +230,7 @@ pub fn change(present: &Shaped, config: &Config) -> Result<(), Error> {
 
 /// Lets the kernel shape as `wanted` says, whatever it did before; queued packets stay queued
 /// where the directions are the same.
-pub(crate) fn hold(wanted: &Wanted) -> Result<Maker, Error> {
+pub(crate) fn hold(wanted: &Settings) -> Result<Maker, Error> {
     let interface = wanted.interface.as_str();
     let present = shaped(Some(interface))?;
     let runs = |direction| Shaped::find(&present, direction).is_some();
@@ -307,7 +307,7 @@ fn take_down(kernel: &Qdiscs, interface: &str, index: u32) -> Result<(), Error> 
     }
     if find(kernel, Some(interface))?.iter().any(|shaped| shaped.direction == Direction::Upload) {
         let place = Place { device: interface, parent: ROOT, handle: HANDLE };
-        kernel.request(Verb::Delete, place, "", Settings::None)?;
+        kernel.request(Verb::Delete, place, "", qdiscs::Settings::None)?;
     }
     Ok(())
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use rustix::net::{ipproto, recv, socket, sockopt, AddressFamily, RecvFlags, SocketType};
 use simnel_core::Span;
 
-use super::super::{Family as Hooks, Holder, MarkBits, Queues, Ruling, Table, Wanted};
+use super::super::{Holder, MarkBits, Queues, Ruling, Table, Wanted};
 use super::*;
 use crate::apart::{apart, cable};
 use crate::names::message::tests::labels;
 use crate::names::Names;
+use crate::nft;
 use crate::rules::{Prefix, Step};
 use crate::{sys, Error};
 
@@ -268,7 +269,7 @@ fn long_transactions_have_room_and_their_errors_too() {
         let steps: Vec<_> = (1..=64).map(many).collect();
         let Some(table) = table(TEST, wanted(ruling(&steps))) else { return };
         table.remove().unwrap();
-        let mut batch = Batch::new(Hooks::Routed, NAME);
+        let mut batch = Batch::new(nft::Family::Routed, NAME);
         batch.table();
         for _ in 0..2_000 {
             batch.rule("nowhere", |rule| {
@@ -354,7 +355,7 @@ fn a_transaction_may_be_judged_only() {
         table.remove().unwrap();
         let judged = |set: Option<&str>| {
             let socket = Socket::open().unwrap();
-            let mut batch = Batch::new(Hooks::Routed, NAME);
+            let mut batch = Batch::new(nft::Family::Routed, NAME);
             batch.table();
             batch.branch("judged");
             batch.rule("judged", |rule| {

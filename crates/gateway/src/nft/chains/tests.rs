@@ -3,10 +3,11 @@
 use simnel_core::random::Random;
 use simnel_core::Span;
 
-use super::super::{Family as Hooks, Queues};
+use super::super::Queues;
 use super::*;
 use crate::lanes::Spread;
 use crate::netlink::Messages;
+use crate::nft;
 use crate::rules::{Prefix, Step};
 
 const TIERS: u32 = 0x0f00_0000;
@@ -130,7 +131,7 @@ fn word(data: &[u8], wanted: i32) -> u32 {
 impl Machine {
     fn read(rules: Batch<'_>) -> Machine {
         let mut machine = Machine::default();
-        let mut lists = Batch::new(Hooks::Routed, "table");
+        let mut lists = Batch::new(nft::Family::Routed, "table");
         lists.make_lists(&rules.lists);
         let both = [lists, rules].map(|batch| batch.end().bytes().to_vec()).concat();
         for message in Messages(&both) {
@@ -353,7 +354,7 @@ fn ruled(random: &mut Random, direction: Direction) -> (Plan, Vec<Found>, Machin
     let found =
         GROUPS.map(|path| Found { cgroup: Cgroup::read(path).unwrap(), id: Some(id(path)) });
     let found: Vec<Found> = found.into_iter().filter(wanted).collect();
-    let mut batch = Batch::new(Hooks::Routed, "table");
+    let mut batch = Batch::new(nft::Family::Routed, "table");
     write(&plan, &mut batch, CHAIN, direction, Target::Packet, TIERS, &found);
     let mut machine = Machine::read(batch);
     for family in Family::BOTH {
@@ -426,7 +427,7 @@ fn connections_bear_the_tier_of_the_first_rule_that_fits() {
     let step = |number, traffic| Step { number, traffic, write: Write::Tier(number as u8) };
     let plan = Plan { steps: vec![step(1, port(7)), step(2, Traffic::default())] };
     for direction in Direction::BOTH {
-        let mut batch = Batch::new(Hooks::Routed, "table");
+        let mut batch = Batch::new(nft::Family::Routed, "table");
         write(&plan, &mut batch, CHAIN, direction, Target::Connection, TIERS, &[]);
         let machine = Machine::read(batch);
         let mut random = Random::new(7);
@@ -448,7 +449,7 @@ fn long_lists_make_no_more_rules() {
     let addresses = (0..32).map(|n| prefix(IpAddr::from([10, n, 0, 0]), 24));
     let traffic = Traffic { ports, addresses: addresses.collect(), ..Traffic::default() };
     let plan = Plan { steps: vec![Step { number: 1, traffic, write: Write::Pass }] };
-    let mut batch = Batch::new(Hooks::Routed, "table");
+    let mut batch = Batch::new(nft::Family::Routed, "table");
     write(&plan, &mut batch, CHAIN, Direction::Upload, Target::Packet, 0, &[]);
     let machine = Machine::read(batch);
     assert_eq!((machine.rules.len(), machine.lists.len()), (4, 3));
@@ -499,7 +500,7 @@ fn what_programs_of_the_machine_send_bears_the_number_of_their_group() {
         let id = (path != "a/b").then(|| id(path));
         Found { cgroup: Cgroup::read(path).unwrap(), id }
     });
-    let mut batch = Batch::new(Hooks::Routed, "table");
+    let mut batch = Batch::new(nft::Family::Routed, "table");
     mark_own(&mut batch, CHAIN, "wan", TIERS, &found);
     let machine = Machine::read(batch);
     let mut random = Random::new(3);
@@ -518,7 +519,7 @@ fn what_programs_of_the_machine_send_bears_the_number_of_their_group() {
 #[test]
 fn queues_are_bypassed_where_nobody_listens_and_spread_as_was_asked() {
     let told = |spread, native| {
-        let mut batch = Batch::new(Hooks::Routed, "table");
+        let mut batch = Batch::new(nft::Family::Routed, "table");
         let queues = Queues { first: 5, count: 3, spread };
         batch.rule(CHAIN, |rule| rule.queue(queues, native));
         let mut machine = Machine::read(batch);
@@ -540,7 +541,7 @@ fn queues_are_bypassed_where_nobody_listens_and_spread_as_was_asked() {
 /// Linux before 6.12 leaves the time of an element that is there as it is.
 #[test]
 fn elements_go_and_come_again_with_their_time() {
-    let mut batch = Batch::new(Hooks::Routed, "table");
+    let mut batch = Batch::new(nft::Family::Routed, "table");
     batch.elements("set", &[(vec![10, 0, 0, 1], 7_000)]);
     let mut told = Vec::new();
     for message in Messages(batch.end().bytes()) {
