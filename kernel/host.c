@@ -3,6 +3,7 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
+#include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/bug.h>
 #include <linux/preempt.h>
@@ -26,11 +27,27 @@ static uint refuse;
 module_param(refuse, uint, 0644);
 MODULE_PARM_DESC(refuse, "The large piece of memory that is refused, counted from the next; 0: none");
 
+static uint stack_left = THREAD_SIZE;
+module_param(stack_left, uint, 0644);
+MODULE_PARM_DESC(stack_left, "Fewest bytes of stack below whoever waited for memory");
+
 static bool is_refused(void)
 {
 	return refuse && !--refuse;
 }
+
+static void look_at_stack(void)
+{
+	unsigned long left = (unsigned long)__builtin_frame_address(0) -
+			     (unsigned long)task_stack_page(current);
+
+	stack_left = min_t(unsigned long, stack_left, left);
+}
 #else
+static void look_at_stack(void)
+{
+}
+
 static bool is_refused(void)
 {
 	return false;
@@ -44,6 +61,7 @@ void *simnel_host_alloc(size_t size, size_t align)
 		size = roundup_pow_of_two(max(size, align));
 	if (in_softirq() || irqs_disabled())
 		return kmalloc(size, GFP_ATOMIC | __GFP_NOWARN);
+	look_at_stack();
 	if (size <= WAITED)
 		return kvmalloc(size, GFP_KERNEL | __GFP_NOFAIL);
 	if (is_refused())

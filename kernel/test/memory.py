@@ -3,7 +3,8 @@
 Inside a guest, with a debug build loaded. For each discipline, it is created, changed and shown with the
 first, second, ... large piece of memory refused, until none is refused any more: each time either an error,
 and all as before, or success. Where the kernel has failslab, so it does with each small piece that is not
-waited for, at creation and change.
+waited for, at creation and change. Elsewhere, whose compilers keep frames small, enough of the stack is left
+below each request for memory: the kernel may have to look for it.
 """
 
 import os
@@ -16,11 +17,16 @@ WHOLE = ["cake", "cake bandwidth 1gbit diffserv8 ack-filter", "fq_codel", "fq_pi
          "sfq", "sfb", "red limit 100kb avpkt 1000", "drr", "pie", "htb rate 10mbit", "dualpi2",
          "mq cake bandwidth 10mbit", "fq_codel flows 65535", "drr queues 65536",
          "htb default 10" + "".join(f" class 1:{16 + n:x} rate 1mbit ceil 10mbit fq_codel" for n in range(90))]
+# Disciplines below others take the most stack.
+DEEP = ["tbf rate 1mbit burst 15k limit 30k sfq", "htb default 1 class 1:1 rate 1mbit sfq", "drr class 1:1 sfq",
+        "htb default 1 class 1:1 rate 1mbit sfb", "htb default 1 class 1:1 rate 1mbit cake"]
+DEEPER = "tbf rate 1mbit burst 15k limit 30k " * 3 + "sfq"
+LEFT = 3000  # bytes of stack
 FEWEST = 3  # allocations that the kernel itself makes for a discipline
 LARGE = 10  # large pieces, of all disciplines together, that were refused
-REFUSE = "/sys/module/simnel/parameters/refuse"
+PARAMETERS = "/sys/module/simnel/parameters/"
 # Open all the time: to open it would take memory, too.
-CONTROL = os.open(REFUSE, os.O_RDWR)
+CONTROL = os.open(PARAMETERS + "refuse", os.O_RDWR)
 
 
 class Large:
@@ -83,6 +89,20 @@ def try_all(tc, memory, whole):
     return made, in_turn(memory, lambda: tc.send("change", "m0", "simnel", words(whole)))
 
 
+def stack_left(tc):
+    """Fewest bytes of stack that were left at requests for memory."""
+    for whole in DEEP:
+        for verb in ("add", "change", "del"):
+            error, text = tc.send(verb, "m0", "simnel", None if verb == "del" else words(whole))
+            if error:
+                sys.exit(f"{verb} {whole}: {text}")
+    error, text = tc.send("add", "m0", "simnel", words(DEEPER))
+    if not error or "stack" not in text:
+        sys.exit(f"{DEEPER}: {error} {text!r}")
+    with open(PARAMETERS + "stack_left") as told:
+        return int(told.read())
+
+
 def main():
     failslab.allow()
     tc = Tc()
@@ -107,6 +127,10 @@ def main():
             if made < FEWEST:
                 sys.exit("no allocation failed")
     tc.send("del", "m0", "simnel")
+    left = stack_left(tc)
+    print(f"{left} bytes of stack were left")
+    if left < LEFT and not failslab.IS_THERE:
+        sys.exit(f"{LEFT} at least")
     if refused < LARGE:
         sys.exit(f"only {refused} large pieces were refused")
     if link("add", "m1", "type", "dummy"):

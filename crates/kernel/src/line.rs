@@ -173,16 +173,26 @@ pub unsafe extern "C" fn simnel_create(
     let device = surroundings.device();
     // SAFETY: the caller's promise.
     let made = unsafe { request.read(None, &device) }.and_then(|(config, form)| {
-        let qdisc = build(&config, &device).map_err(|error| refused(&error))?;
-        Ok(Line::new(qdisc, form, &device, surroundings))
+        Ok((build(&config, &device).map_err(|error| refused(&error))?, form))
     });
     match made {
-        Ok(line) => Box::into_raw(Box::new(line)),
+        Ok((qdisc, form)) => boxed(qdisc, form, &device, surroundings),
         Err(refusal) => {
             message.tell(&refusal);
             null_mut()
         }
     }
+}
+
+/// A line for C. Apart from what makes the discipline, which needs the stack.
+#[inline(never)]
+fn boxed(
+    qdisc: Box<dyn Managed + Send>,
+    form: Form,
+    device: &Device,
+    surroundings: &Surroundings,
+) -> *mut Line {
+    Box::into_raw(Box::new(Line::new(qdisc, form, device, surroundings)))
 }
 
 /// Frees a discipline, which must be empty. Not under a lock.

@@ -128,6 +128,12 @@ impl Request {
         };
         let config = config.map_err(|error| Refusal::new(EINVAL, &error))?;
         at_most(MOST_WORDS, shown_length(&config), "bytes of words")?;
+        // Each takes some 3 KB of it while it is made.
+        let below = config.children();
+        if below.iter().any(|(_, child)| !child.children().is_empty()) {
+            let text = "only one discipline stands below another: the kernel's stack is small";
+            return Err(Refusal::new(EINVAL, &text));
+        }
         Ok((config, old.map_or(asked, |(_, form)| form)))
     }
 

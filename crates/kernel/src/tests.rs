@@ -529,6 +529,19 @@ fn settings_that_cannot_be_shown_are_refused() {
 }
 
 #[test]
+fn one_discipline_stands_below_another_and_none_below_that() {
+    let tbf = "tbf rate 1mbit burst 15k limit 30k ";
+    let mut guest = Guest::new(&(tbf.to_owned() + "pie")).unwrap();
+    for (below, is_deep) in [(tbf, false), ("tbf rate 1mbit burst 15k pie", true), ("drr", false)] {
+        let words = tbf.to_owned() + below;
+        for error in [Guest::new(&words).err(), guest.change(&words).err()] {
+            let is_refused = error.is_some_and(|error| error.contains("stack is small"));
+            assert_eq!(is_refused, is_deep, "{words}");
+        }
+    }
+}
+
+#[test]
 fn parallel_queues_are_made_changed_and_shown_together() {
     let mut guests = Guest::parallel(" mq  cake bandwidth 12112kbit raw", 3).unwrap();
     assert_eq!(guests.len(), 3);
