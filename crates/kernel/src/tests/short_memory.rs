@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// What comes of `work` once memory is there, and how often it was short before.
+/// Result of `work` once memory is there, and how often it was short before.
 fn in_turn<T>(mut work: impl FnMut() -> Result<T, String>) -> (Result<T, String>, u32) {
     for large in 0.. {
         LEFT.set(large);

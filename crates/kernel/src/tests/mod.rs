@@ -9,10 +9,10 @@ use simnel_core::packet::Packet;
 use simnel_core::sojourns::{bucket, BUCKETS};
 use simnel_core::time::Span;
 
-use super::arrival::Unusual;
-use super::line::*;
-use super::parallel::*;
-use super::settings::{wants, Request};
+use crate::arrival::Unusual;
+use crate::line::*;
+use crate::parallel::*;
+use crate::settings::{wants, Request};
 
 mod short_memory;
 
