@@ -18,34 +18,34 @@
 //! Where a far clock tells, the way back is told from the way there, and each direction has a delay
 //! of its own.
 //!
-//! A queue is the same for all of them, jitter is not: where two answers in turn differ by more
-//! than 3 ms in the mean, a growth of as much says nothing, and the capacity that is known stays.
+//! A queue is the same for all of them, jitter is not. Where two answers in turn differ by more
+//! than 3 ms in the mean, a growth of as much says nothing. The capacity that is known then stays.
 //!
 //! **Rates** (`law`): each direction is *rising*, *holding* at a capacity that it has found, or
 //! *draining* the queue that it has made elsewhere. Two things are known here that no script sees:
 //!
 //! * *Download.* While the line's own queue stands, it delivers at its capacity, and our queue runs
-//!   dry. So the arrival rate is the capacity; and delay that comes while our queue is never empty
-//!   and packets arrive at the set rate was not made by our load.
+//!   dry. So the arrival rate is the capacity. Delay that comes while our queue is never empty and
+//!   packets arrive at the set rate was not made by our load.
 //! * *Upload.* We know exactly what was released. A queue that grows by `d` seconds in `t` seconds
 //!   drains at `released * t / (t + d)`.
 //!
 //! A rate falls at once to the measured capacity, less what drains the queue in [`DRAIN`], and
 //! never by a fixed factor. What had been sent until then shows a round trip later: the rate falls
 //! on while the queue proves longer, or the line slower. Above the capacity last seen it rises in
-//! steps over what the line has carried, each longer than the feedback takes; the longer the same
+//! steps over what the line has carried, each longer than the feedback takes. The longer the same
 //! capacity is found again, the seldomer it is tried.
 //!
 //! A queue's length is what has passed more, or less, than the capacity. So a delay that stands
-//! still while what passed did not, in both directions, is no queue, and neither is one that a
-//! drain does not lower: a route has changed, and its RTT becomes the baseline (a satellite's every
-//! 15 s). A delay that grows is always a queue.
+//! still while what passed did not, in both directions, is no queue. Neither is one that a drain
+//! does not lower. A route has changed, and its RTT becomes the baseline (a satellite's every 15
+//! s). A delay that grows is always a queue.
 //!
 //! With neither reflectors nor TCP that flows, rates stay as they are: silence says nothing about
 //! capacity. A drain in vain accuses the other direction; a route is to blame when both are
 //! cleared.
 //!
-//! Invariants: a rate is within its limits always; the state is of constant size; the work of a
+//! Invariants: a rate is within its limits always; the state is of constant size. The work of a
 //! call is bounded; the same calls give the same decisions.
 
 #![no_std]
@@ -94,7 +94,7 @@ pub struct Settings {
     pub limits: [Option<Limits>; 2],
     /// Number of reflectors to choose from, at most [`MOST_REFLECTORS`]; may be zero.
     pub reflectors: u8,
-    /// How many are probed at a time, at most [`MOST_ACTIVE`].
+    /// Number of reflectors probed at a time, at most [`MOST_ACTIVE`].
     pub active: u8,
 }
 
@@ -131,7 +131,7 @@ pub struct State {
     pub reasons: [Option<(Reason, Time)>; 2],
     /// Each direction's capacity, as last found.
     pub known: [Option<Rate>; 2],
-    /// How often a new baseline was taken instead of a lower rate.
+    /// Times that a new baseline was taken instead of a lower rate.
     pub shifts: u32,
 }
 
@@ -144,7 +144,7 @@ pub struct Controller {
     unexplained: Option<Time>,
     /// The direction that tries more than the capacity last seen, and since when.
     search: Option<(usize, Time)>,
-    /// When a far clock last told the directions' delays apart.
+    /// Time at which a far clock last told the directions' delays apart.
     told: Option<Time>,
     delay: Option<Span>,
     shifts: u32,

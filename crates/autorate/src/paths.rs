@@ -1,16 +1,17 @@
 //! Delay above each path's baseline, and the vote of all.
 //!
-//! A path's baseline is the lowest RTT that it has shown, raised by 1/512 of the difference with
-//! each answer, so that a wrong one does not stay for ever, and set anew by [`Paths::shift`]. A
-//! path's vote is the lowest rise of its two latest answers: one late answer is no queue. It counts
-//! for [`STALE`], and where half of all, or three, were heard within [`PROMPT`], for no longer.
-//! Sooner than two answers of a path tell, three in turn of three reflectors do: the delay is at
-//! least the least of them, unless jitter, or a pause of the line, could have made them late.
+//! A path's baseline is the lowest RTT that it has shown. Each answer raises it by 1/512 of the
+//! difference, so that a wrong one does not stay for ever; [`Paths::shift`] sets it anew. A path's
+//! vote is the lowest rise of its two latest answers: one late answer is no queue. It counts for
+//! [`STALE`]. Where half of all, or three, were heard within [`PROMPT`], votes older than that do
+//! not count. Three answers in turn of three reflectors tell sooner than two answers of a path. The
+//! delay is at least the least of them, unless jitter, or a pause of the line, could have made them
+//! late.
 //!
 //! A reflector is replaced by the next of the list if it leaves [`DEAD`] probes in turn unanswered
-//! while others answer, or if it disagrees with the median for [`ODD`] answers in turn: it is slow,
-//! or limits its answers. If none answers, the line may be down: while traffic passes they are
-//! replaced all the same, one a second, else kept.
+//! while others answer. It is also replaced if it disagrees with the median for [`ODD`] answers in
+//! turn: it is slow, or limits its answers. If none answers, the line may be down. Then they are
+//! replaced all the same while traffic passes, one a second, and else kept.
 
 use core::mem;
 
@@ -501,7 +502,7 @@ mod tests {
         assert_eq!(paths.jitter(), us(1_600));
     }
 
-    /// Where half of them, or three, have been heard within 250 ms, others do not vote.
+    /// Votes older than 250 ms do not count if half of the paths, or three, have been heard since.
     #[test]
     fn votes_of_before_do_not_outvote_those_of_now() {
         let rises = |all: usize, late: usize, after_ms: u64| {

@@ -17,8 +17,8 @@
 //! shows a coming that runs away (`paths.rs`).
 //!
 //! From a TSval's first leaving to the first arrival of its echo is a round trip between gateway
-//! and far end and back (Strowes, "Passively measuring TCP round-trip times", ACM Queue 11(8),
-//! 2013), of downloads as of uploads: acknowledgements bear timestamps as well.
+//! and far end and back. (Strowes, "Passively measuring TCP round-trip times", ACM Queue 11(8),
+//! 2013.) Downloads show it as uploads do: acknowledgements bear timestamps as well.
 //!
 //! An echo may be late because the far end had nothing to send. If the segment bore data the far
 //! end acknowledges it by itself; else the connection must have been heard of shortly before. An
@@ -218,7 +218,7 @@ fn units(time: Time) -> u32 {
     (time.0 >> UNIT_BITS) as u32
 }
 
-/// How long ago it was that what lies in a place left.
+/// Time since the segment left whose timestamp lies in `place`.
 fn age(place: u64, now: Time) -> Span {
     Span(u64::from(units(now).wrapping_sub(place as u32)) << UNIT_BITS)
 }

@@ -103,7 +103,7 @@ impl Line {
     }
 }
 
-/// Where they are found, as far as limits allow; else in the middle.
+/// Rates begin at those that were found before, as far as limits allow; else in the middle.
 #[test]
 fn rates_begin_where_they_are_found() {
     let settings = Settings { limits: [limits(2, 18), limits(10, 90)], reflectors: 1, active: 1 };
@@ -409,8 +409,8 @@ fn pauses_and_stamps_have_bounds() {
     }
 }
 
-/// Two loaded directions, and a delay that grows to 40 ms; a far clock tells whose it is, that of
-/// a connection or of a reflector. The rates before and after.
+/// Two loaded directions, and a delay that grows to 40 ms. A far clock, that of a connection or of
+/// a reflector, tells whose delay it is. Gives the rates before and after.
 fn rates_by_a_far_clock(reflectors: u8, grows: usize, ticks_a_second: u64) -> [[Rate; 2]; 2] {
     let settings = Settings { limits: [limits(2, 20), limits(10, 80)], reflectors, active: 1 };
     let mut controller = Controller::new(&settings, Time::ZERO);
@@ -595,7 +595,7 @@ fn a_delay_that_nobody_made_is_the_paths_after_600_ms() {
 }
 
 /// Both are loaded, and there is a delay. A line that delivers evenly, and no less than before, is
-/// full; a download that does not may wait for its acknowledgements, in the upload's queue.
+/// full. A download that does not may wait for its acknowledgements, in the upload's queue.
 #[test]
 fn whose_delay_it_is() {
     let judged = |before: u64, rise: u64, upload: u64, download: [u64; 2]| {
@@ -622,8 +622,8 @@ fn whose_delay_it_is() {
     assert_eq!(drains(8, 100, [80, 10]), [false, false], "little, and not for long");
 }
 
-/// A line below the floor of the download's rate: draining that shows nothing, and the upload is
-/// tried as well after twice the time that an effect takes, 400 ms.
+/// A line below the floor of the download's rate. Draining the download shows nothing. So the
+/// upload is tried as well after twice the time that an effect takes, 400 ms.
 #[test]
 fn what_the_download_cannot_drain_may_be_the_uploads() {
     let mut both = Both::new(1);

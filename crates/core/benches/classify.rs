@@ -1,9 +1,10 @@
-//! Nanoseconds that `Classifier::classify` takes for a packet, over fixed mixes of 1000 frames,
-//! with a hash of what it returned beside each so that nobody optimises it into doing nothing.
+//! Nanoseconds that `Classifier::classify` takes for a packet, over fixed mixes of 1000 frames.
+//! Beside each time stands a hash of what it returned, so that nobody optimises it into doing
+//! nothing.
 //!
 //! `cargo bench -p simnel-core --bench classify`. Median and best of 40 rounds. `plain` is the fast
-//! path as a bridge meets it, `bare` as the gateway does (no link header among the bytes); `home`
-//! is what a home line carries; `odd` takes the general path throughout.
+//! path as a bridge meets it, `bare` as the gateway does (no link header among the bytes). `home`
+//! is what a home line carries. `odd` takes the general path throughout.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -3,14 +3,14 @@
 //! each packet goes to memory that no cache knows.
 //!
 //! Where a discipline has one queue, packets lie side by side in the order of their coming, and
-//! need no links: a packet that comes or goes is one counter more. Only when a chunk of `CHUNK`
-//! slots is full, or all of its packets are gone, a chunk is linked to the chain or put back. The
-//! chunk that was put back last is used next, since it is in the cache; so a short queue stays in
-//! two of them, however much memory is reserved for a long one.
+//! need no links. To put in or take out a packet is to advance a counter. When a chunk of `CHUNK`
+//! slots is full, another is linked to the chain. When all packets of a chunk are gone, it is put
+//! back. The chunk that was put back last is used next, since it is in the cache. So a short queue
+//! stays in two of them, however much memory is reserved for a long one.
 //!
-//! Memory is either reserved at construction, and touched only as it is first used; or there are
-//! two chunks at first, and more come and go as needed. A look beyond the slots that were reserved
-//! is a look into those.
+//! Memory is either reserved at construction, and touched only as it is first used; or it is taken
+//! as needed. Then there is room for two chunks at first, and the memory of others comes and goes.
+//! A look beyond the slots that were reserved is a look into those others.
 
 use alloc::vec::Vec;
 
@@ -112,8 +112,8 @@ impl Chain {
         place(self.came) != 0
     }
 
-    /// Makes sure that there is a slot for the next packet, and says how many will have come when
-    /// its chunk is full; None if there is no room.
+    /// Makes sure that there is a slot for the next packet; None if there is no room. Otherwise
+    /// gives the number of packets that will ever have come when that slot's chunk is full.
     #[inline]
     pub fn make_room(&mut self) -> Option<u64> {
         if !self.has_slot() {
@@ -122,8 +122,8 @@ impl Chain {
         Some(self.came + (CHUNK - place(self.came)) as u64)
     }
 
-    /// Puts a copy of `packet` at the end, in the chunk for which [`Chain::make_room`] was called
-    /// and which is not full yet, and gives the copy out to be changed.
+    /// Puts a copy of `packet` at the end, and gives the copy out to be changed. The chunk that
+    /// [`Chain::make_room`] was called for must have a slot left.
     #[inline(always)]
     pub fn push(&mut self, packet: &Packet) -> Option<&mut Packet> {
         let slot = self.back.wrapping_add(self.came as usize);

@@ -1,7 +1,7 @@
 //! Names of code points, as iproute2's users write them.
 //!
 //! They are the registry's: RFC 2474 CS, RFC 2597 AF, RFC 3246 EF, RFC 5865 VOICE-ADMIT as `VA`,
-//! RFC 8622 `LE`, `NQB` of the Non-Queue-Building PHB.
+//! RFC 8622 `LE`. `NQB` is that of the Non-Queue-Building PHB.
 
 /// Names with their code points. The first name of a number is the one that is printed.
 const NAMES: [(&str, u8); 27] = [

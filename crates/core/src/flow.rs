@@ -1,4 +1,4 @@
-//! Which flow and which hosts a packet belongs to, as keyed hashes.
+//! The flow and the hosts of a packet, as keyed hashes.
 //!
 //! Nobody outside, who does not know a random 128-bit key, can aim collisions at a queue:
 //!
@@ -52,7 +52,7 @@ pub struct FlowHasher {
     start: SipHash13,
     /// Hosts are told apart; else their hashes are zero.
     has_hosts: bool,
-    /// Which bits of each half of an IPv6 address tell hosts apart.
+    /// Bits of each half of an IPv6 address that tell hosts apart.
     host_mask: [u64; 2],
     /// Secrets of IPv4's sources and destinations.
     host_keys: [HashKey; 2],

@@ -1,16 +1,19 @@
 //! A packet's size on the line: link overhead, minimum size, ATM cells, PTM code words.
 //!
-//! Piece of CAKE, Algorithm 1, lines 1-8, as deployed (facts A.1): take off what precedes the
-//! network header (only if an overhead is configured), add the overhead, raise to the minimum, then
-//! round up to cells: ATM carries 48 bytes in 53; PTM adds one byte for each 64 begun (64b/65b),
-//! where the paper has whole blocks of 65.
+//! Piece of CAKE, Algorithm 1, lines 1-8, as deployed (facts A.1):
+//!
+//! 1. Take off what precedes the network header (only if an overhead is configured).
+//! 2. Add the overhead.
+//! 3. Raise to the minimum.
+//! 4. Round up to cells. ATM carries 48 bytes in 53. PTM adds one byte for each 64 begun (64b/65b),
+//!    where the paper has whole blocks of 65.
 
 use crate::packet::Packet;
 
-/// How the link cuts packets up.
+/// Cells or code words into which the link cuts packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cells {
-    /// It does not.
+    /// Packets stay whole.
     #[default]
     None,
     /// 53-byte cells that carry 48.
@@ -72,8 +75,8 @@ impl Framing {
         self.wire_len(self.network_len(packet.len, packet.network_offset))
     }
 
-    /// Charges every segment of a super-packet, of which there are no more than its length has room
-    /// for: with 512 KiB in segments of one byte, less than 48 MiB on any line.
+    /// Charges every segment of a super-packet. There are no more of them than its length has room
+    /// for. So 512 KiB in segments of one byte are less than 48 MiB on any line.
     fn charge_segments(&self, packet: &Packet) -> u32 {
         let payload = u32::from(packet.gso_size).max(1);
         let full_segments = (packet.segments() - 1).min(packet.len.saturating_sub(1) / payload);

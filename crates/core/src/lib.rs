@@ -20,8 +20,8 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
-//! No standard library (only `alloc`, for construction), no unsafe code, no floats but to read and
-//! print numbers as C does (`tc`'s words), and no dependencies but, if asked for, `serde`, for
+//! No standard library (only `alloc`, for construction) and no unsafe code. No floats but to read
+//! and print numbers as C does (`tc`'s words). No dependencies but, if asked for, `serde`, for
 //! statistics.
 
 #![no_std]

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::{TryReserveError, VecDeque};
 use alloc::vec::Vec;
 
-/// When memory for packets is taken.
+/// Time at which memory for packets is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Memory {
     /// At construction, for all packets that the limits allow: nothing allocates later.

@@ -1,8 +1,8 @@
 //! The packet descriptor: all that any discipline looks at, in one cache line.
 //!
 //! The bytes of the packet stay with its owner (the kernel's queue, a simulator's pool), who finds
-//! them again by `handle`. Parsing (`wire`) fills the descriptor once; disciplines read it, may
-//! change its ECN and DSCP bits, and hand it back from `dequeue` or to the owner as dropped.
+//! them again by `handle`. Parsing (`wire`) fills the descriptor once. Disciplines read it and may
+//! change its ECN and DSCP bits. They hand it back from `dequeue`, or to the owner as dropped.
 
 use core::num::NonZeroU32;
 
@@ -114,8 +114,8 @@ pub enum Ecn {
 
 /// One packet, as a discipline sees it: 64 bytes.
 ///
-/// Fields that a discipline writes while it queues the packet lie in one 16-byte quarter: a copy
-/// made soon after then waits for that quarter only, not for all of the line.
+/// Fields that a discipline writes while it queues the packet lie in one 16-byte quarter. So a copy
+/// made soon after waits for that quarter only, not for all of the cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Packet {
@@ -132,7 +132,7 @@ pub struct Packet {
     pub len: u32,
     /// Memory that the owner spends on the packet in bytes, for memory limits.
     pub truesize: u32,
-    /// When the packet entered its present discipline. Written by `enqueue`.
+    /// Time at which the packet entered its present discipline. Written by `enqueue`.
     pub enqueued: Time,
     /// Bytes that the packet occupies on the wire, framing included. Written by shaping
     /// disciplines.
@@ -184,9 +184,9 @@ impl Packet {
         }
     }
 
-    /// Memory that Linux spends on a frame of `len` bytes that came from a socket: buffers of 512,
-    /// 1024 or 2048 bytes, 336 of them headroom and trailer, plus 256 of bookkeeping, whole pages
-    /// above (measured; conformance/golden/README.md).
+    /// Memory that Linux spends on a frame of `len` bytes that came from a socket (measured;
+    /// conformance/golden/README.md). The buffer has 512, 1024 or 2048 bytes, 336 of them headroom
+    /// and trailer, and 256 more are for bookkeeping. Above 1712 bytes buffers are whole pages.
     pub const fn typical_truesize(len: u32) -> u32 {
         if len > 1712 {
             return len.div_ceil(4096).saturating_mul(4096).saturating_add(256);
@@ -201,8 +201,9 @@ impl Packet {
         is_ours.then_some(self.class & 0xffff)
     }
 
-    /// The queue that its class names, from 1, among `queues` of the discipline `handle`: one whose
-    /// priority is such a class goes there, whatever its flow (`SO_PRIORITY`; facts D.2).
+    /// The queue that its class names among `queues` of the discipline `handle`: minor number 1
+    /// names queue 0. A packet whose priority is such a class goes there, whatever its flow
+    /// (`SO_PRIORITY`; facts D.2).
     #[inline]
     pub fn named_queue(&self, handle: u32, queues: u32) -> Option<u32> {
         let queue = self.minor_of(handle)?.checked_sub(1)?;

@@ -2,11 +2,11 @@
 //!
 //! A [`Rate`] is in bytes per second, the unit in which `tc` and netlink speak. [`ByteTime`] turns
 //! bytes into nanoseconds by one multiplication and one shift: `ns = bytes * mult >> shift`. What
-//! the shift cuts off is carried to the next call by [`ByteTime::charge`], so that a clock driven
-//! by it neither gains nor loses over hours, from 64 bit/s to beyond 100 Gbit/s.
+//! the shift cuts off is carried to the next call by [`ByteTime::charge`]. So a clock driven by it
+//! neither gains nor loses over hours, from 64 bit/s to beyond 100 Gbit/s.
 //!
-//! Linux's cake keeps a 34-bit `mult` and drops what the shift cuts off, up to 1 ns a packet: of
-//! the 5.12 ns of 64 bytes at 100 Gbit/s, 0.12. [`Arithmetic::Linux`] reproduces that for
+//! Linux's cake keeps a 34-bit `mult` and drops what the shift cuts off, up to 1 ns a packet. Of
+//! the 5.12 ns of 64 bytes at 100 Gbit/s that is 0.12 ns. [`Arithmetic::Linux`] reproduces it for
 //! comparison with recordings; only the numbers in [`ByteTime`] differ, never the code path.
 
 use crate::time::Span;
@@ -36,14 +36,15 @@ impl Rate {
     }
 }
 
-/// How numbers that are not whole are rounded.
+/// Rounding of numbers that are not whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arithmetic {
     /// The remainder of a packet's time is carried: no drift. Roots are exact.
     #[default]
     Exact,
-    /// As Linux, for comparison with its recordings: 34-bit reciprocal of the rate, each packet's
-    /// time cut to whole nanoseconds, and what else a release computes in its own way.
+    /// As Linux, for comparison with its recordings. The reciprocal of a rate has 34 bits, and each
+    /// packet's time is cut to whole nanoseconds. What else a release computes in its own way is
+    /// computed so, too.
     Linux(Release),
 }
 
@@ -55,8 +56,8 @@ pub enum Release {
     V6_1,
     /// 6.12: COBALT's roots of counts below 16 are right to the last bits, by a table.
     V6_12,
-    /// 7.3: CoDel sends no two signals at one time and 256 in one call at most, BLUE asks the dice
-    /// for no packet that COBALT drops already, cake's `autorate-ingress` pauses between two rates.
+    /// 7.3: CoDel sends no two signals at one time and 256 in one call at most. BLUE asks the dice
+    /// for no packet that COBALT drops already. cake's `autorate-ingress` pauses between two rates.
     V7_3,
 }
 
@@ -77,7 +78,7 @@ pub struct ByteTime {
     /// Nanoseconds a byte, scaled by 2^shift.
     mult: u64,
     shift: u32,
-    /// Which bits of the fraction survive to the next packet: all (exact) or none (Linux).
+    /// Bits of the fraction that are carried to the next packet: all (exact) or none (Linux).
     carry: u64,
 }
 
@@ -122,7 +123,7 @@ impl ByteTime {
         ByteTime { mult: scaled(shift) as u64, shift, carry: (1 << shift) - 1 }
     }
 
-    /// As [`ByteTime::new`], for the shapers of Linux that have a rate table (`tbf`, `htb`): their
+    /// As [`ByteTime::new`], for the shapers of Linux that have a rate table (`tbf`, `htb`). Their
     /// reciprocals have 32 bits, and there is no lowest rate but one byte a second.
     pub fn of_bucket(rate: Rate, arithmetic: Arithmetic) -> ByteTime {
         let rate = rate.0.max(1);

@@ -26,7 +26,7 @@ pub fn bucket(sojourn: Span) -> usize {
     ((doublings << FINENESS) as usize + quarter as usize + 1).min(BUCKETS - 1)
 }
 
-/// Where bucket `number` ends; the last one ends nowhere, and says where it begins.
+/// End of bucket `number`. For the last bucket, which has no end, it is the beginning.
 pub fn bucket_limit(number: usize) -> Span {
     let number = number.min(BUCKETS - 2) as u64;
     let (doublings, quarter) = (number >> FINENESS, number & 3);
@@ -53,7 +53,7 @@ pub fn quantile(counts: &[u64], permille: u64) -> Span {
 pub struct Sojourns {
     /// Packets by the bucket of their sojourn.
     pub counts: [u64; BUCKETS],
-    /// How long the last packet was queued.
+    /// Sojourn time of the last packet.
     pub last: Span,
 }
 

@@ -1,7 +1,7 @@
 //! The work of one call, counted in steps: a bound that holds at every reachable state.
 //!
-//! A step is one round of a loop whose length depends on what is queued: a flow visited, a packet
-//! dropped, a level of a heap. The loops of a call share a [`Budget`]; when it is spent, the rest
+//! A step is one round of a loop whose length depends on the queues: a flow visited, a packet
+//! dropped, a level of a heap. The loops of a call share a [`Budget`]. When it is spent, the rest
 //! is left to the next call: `dequeue` then returns None while `next_event` says "now".
 //!
 //! Counting exists only with the feature `count-steps`, which the crate's tests and the fuzz
@@ -15,9 +15,10 @@ pub const PER_LOOP: u32 = 1_024;
 
 /// Most steps of a call of `enqueue` or `dequeue`: below 20 µs, as a step takes 2 to 10 ns.
 ///
-/// One thing is not counted: where cake is to decide as Linux does, without `host-guard`, it builds
-/// Linux's heap of 8,192 queues at the first overflow (20 to 35 µs), and again only after 65,536
-/// packets without one.
+/// One thing is not counted: the building of Linux's heap of 8,192 queues (20 to 35 µs). cake does
+/// it at the first overflow, where it is to decide as Linux does and without `host-guard`. It does
+/// it again only after 65,535 packets sent without an overflow, or if an empty queue was found at
+/// the top.
 pub const MOST: u64 = 3 * PER_LOOP as u64;
 
 /// Most classes of a discipline: each may have to be looked at in one call.
@@ -83,7 +84,7 @@ impl Budget {
         self.0.set(0);
     }
 
-    /// How much was spent.
+    /// Steps spent.
     #[inline(always)]
     pub fn used(&self) -> u32 {
         Budget::STEPS - self.0.get()

@@ -1,22 +1,22 @@
 //! Timers of disciplines, and the ticks to which a kernel rounds them.
 //!
 //! Some disciplines do something every so often: PIE computes its probability, SFQ changes its
-//! hash. A driver calls only for packets, so such a timer is caught up with at the next call: what
-//! it would have done meanwhile depends on nothing that has happened since. [`Periodic`] bounds
-//! that work.
+//! hash. A driver calls only for packets, so a timer that fired meanwhile is caught up with at the
+//! next call. What it would have done depends on nothing that has happened since. [`Periodic`]
+//! bounds that work.
 //!
 //! Linux counts time for timers in jiffies, HZ a second, and its timer wheel fires one granule
-//! late rather than early: a granule is a jiffy for delays below 63 jiffies, 8 jiffies below 504,
+//! late rather than early. A granule is a jiffy for delays below 63 jiffies, 8 jiffies below 504,
 //! and so on by eights. Both show in PIE, whose 15 ms become 16 ms or, at 250 Hz, 20 ms.
 //! [`Tick::Jiffies`] reproduces that, for comparison with recordings.
 
 use crate::time::{Span, Time};
 use crate::wide::{quotient, quotient_up};
 
-/// When a timer fires that was asked to fire after some time.
+/// Rounding of the time at which a timer fires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tick {
-    /// Exactly then.
+    /// None: it fires exactly when it was asked to.
     #[default]
     Exact,
     /// At a jiffy, as Linux.
@@ -38,7 +38,7 @@ const LEVELS: u32 = 9;
 const NANOS: u64 = 1_000_000_000;
 
 impl Tick {
-    /// When a timer fires that is set at `now` to fire `delay` later.
+    /// Time at which a timer fires that is set at `now` to fire `delay` later.
     pub fn expiry(self, now: Time, delay: Span) -> Time {
         let Tick::Jiffies { hz, wheel } = self else { return now + delay };
         let hz = u64::from(hz.max(1));
@@ -105,7 +105,7 @@ impl Periodic {
         self.next <= now
     }
 
-    /// When it fires next.
+    /// Time of the next firing.
     pub fn next(&self) -> Time {
         self.next
     }
@@ -137,7 +137,7 @@ impl Periodic {
         }
     }
 
-    /// How often it has fired by `now`; as [`Periodic::catch_up`].
+    /// Firings by `now` since it was last caught up with; bounded as in [`Periodic::catch_up`].
     #[cold]
     pub fn count(&mut self, now: Time) -> u32 {
         let mut times = 0;
@@ -200,8 +200,8 @@ mod tests {
         assert_eq!((slow.enough(half), slow.enough(Span(1))), (half, Span::from_millis(4)));
     }
 
-    /// Level n of Linux's wheel has granules of 8^n jiffies, for delays below 63 * 8^n; a timer
-    /// fires at the end of the granule after the one that it falls in.
+    /// Level n of Linux's wheel has granules of 8^n jiffies, for delays below 63 * 8^n. A timer
+    /// fires at the end of the granule that it falls in.
     #[test]
     fn the_wheel_rounds_up_by_a_granule_that_grows_with_the_delay() {
         let wheel = Tick::Jiffies { hz: 1000, wheel: true };

@@ -1,5 +1,5 @@
-//! COBALT by itself: the spacing of signals for every preset, marks instead of drops, BLUE's steps,
-//! and coming to rest (facts A.6; RFC 8289, section 5).
+//! COBALT by itself (facts A.6; RFC 8289, section 5): the spacing of signals for every preset,
+//! marks instead of drops, BLUE's steps, and rest.
 
 use simnel_core::aqm::cobalt::{CobaltParams, CobaltState, CobaltVerdict};
 use simnel_core::packet::Flags;

@@ -1,6 +1,6 @@
-//! Memory that runs short: with an allocator that refuses the n-th large piece, for every n in
-//! turn, each discipline of the table is an error to build and to change, and what runs goes on as
-//! if nobody had asked. The part of a change that takes effect asks for nothing at all.
+//! Memory that runs short: an allocator refuses the n-th large piece, for every n in turn. Building
+//! or changing a discipline of the table is then an error, and what runs goes on as if nobody had
+//! asked. The part of a change that takes effect asks for nothing at all.
 
 mod support;
 
@@ -244,8 +244,8 @@ impl PacketOwner for LastLost {
     }
 }
 
-/// Where memory for another packet is short, cake drops the first of its longest queue, as where
-/// its limit is reached.
+/// cake drops the first of its longest queue where memory for another packet is short, as it does
+/// where its limit is reached.
 #[test]
 fn without_memory_the_longest_queue_of_cake_loses_its_head() {
     let device = Device { memory: Memory::AsNeeded, ..Device::default() };

@@ -43,7 +43,7 @@ pub(super) struct Built {
     pub qdisc: [Word; 2],
     /// The lines' rates as written.
     pub rates: [Option<String>; 2],
-    /// Where each of the set-up's traffic stands.
+    /// Byte range in the file of each traffic of the set-up.
     places: Vec<Range<usize>>,
 }
 

@@ -1,8 +1,8 @@
 //! One discipline alone under load that does not answer: what explains its algorithm.
 //!
-//! No congestion control: each load sends at its rate whatever is dropped, so that what is seen is
-//! the discipline's own law. The driver is the contract's (`qdisc`): a packet arrives, the line
-//! takes the next when it is free, and what the discipline says of itself is noted in even steps.
+//! There is no congestion control: each load sends at its rate whatever is dropped. So what is seen
+//! is the discipline's own law. The driver is the contract's (`qdisc`): a packet arrives, and the
+//! line takes the next when it is free. What the discipline says of itself is noted in even steps.
 
 use serde::{Deserialize, Serialize};
 use simnel_core::packet::Flags;
@@ -34,7 +34,7 @@ pub struct Exhibit {
     pub words: String,
     /// The line's rate in Mbit/s; zero where the discipline is the shaper.
     pub line_mbps: f64,
-    /// How long.
+    /// Duration in seconds.
     pub seconds: f64,
     /// The arrivals.
     pub loads: Vec<Load>,
@@ -110,7 +110,7 @@ pub struct Look {
 pub struct Seen {
     /// Packets that wait.
     pub waiting: u32,
-    /// How long those sent since the last look had waited, in milliseconds; None if none was sent.
+    /// Mean delay in milliseconds of the packets sent since the last look; None if none was sent.
     pub delay_ms: Option<f64>,
     /// Mbit/s sent since the last look.
     pub sent_mbps: f64,
@@ -182,7 +182,7 @@ impl Exhibit {
         Ok(record)
     }
 
-    /// When each packet comes, and of which load.
+    /// Arrival time of each packet, and the index of its load.
     fn arrivals(&self) -> Result<Vec<(Time, usize)>, ScenarioError> {
         let mut all = Vec::new();
         for (n, load) in self.loads.iter().enumerate() {
@@ -219,8 +219,8 @@ fn packet(n: usize, load: &Load) -> Packet {
 }
 
 /// The share of arrivals that a discipline drops, or marks, while 0, 1, … `most` packets stand in
-/// its queue: what remains of its law once averages have settled. One packet of 1514 bytes comes a
-/// millisecond.
+/// its queue. That is what remains of its law once averages have settled. One packet of 1514 bytes
+/// comes a millisecond.
 pub fn chances(words: &str, most: u32) -> Result<Vec<f64>, ScenarioError> {
     (0..=most.min(400)).map(|standing| chance(words, standing)).collect()
 }

@@ -29,8 +29,9 @@ pub struct Frames {
     pub tiers: [Vec<String>; 2],
     /// True if flows have queues of their own, up and down.
     pub has_queues: [bool; 2],
-    /// For each frame, direction (up, down) and row: packets waiting in sparse queues, packets in
-    /// all others, and packets dropped and marked since the run began.
+    /// Four counts for each frame, direction (up, down) and row: packets waiting in sparse queues,
+    /// packets in all others, packets dropped and packets marked. The last two count from the run's
+    /// beginning.
     #[serde(skip)]
     pub cells: Vec<[u32; 4]>,
     /// For each frame and row: congestion windows in segments, zero where there are none.

@@ -2,11 +2,11 @@
 //! browser share.
 //!
 //! A run goes on in steps of simulated time, and in bounded numbers of events between them. After
-//! each of these its watcher hears how far it is and may stop it; what was recorded until then is
+//! each of these its watcher hears how far it is and may stop it. What was recorded until then is
 //! the result, marked as incomplete. How a run is cut into steps changes nothing in its results.
 //!
-//! Whoever wants more than a run from beginning to end takes it from [`Simulation::begin`], adds a
-//! capture or a discipline that no words describe, and gives it back to [`Simulation::drive`].
+//! A run may also be taken from [`Simulation::begin`], for instance to add a capture or a
+//! discipline that no words describe. It is then given back to [`Simulation::drive`].
 
 use std::ops::ControlFlow;
 

@@ -50,7 +50,7 @@ pub struct Summary {
 /// Times in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Times {
-    /// How many.
+    /// Number of times measured.
     pub n: u64,
     /// Mean.
     pub mean: f64,
@@ -133,7 +133,7 @@ pub struct GroupSummary {
 pub type Cdf = Vec<(f64, f64)>;
 
 /// Delays in milliseconds over time: the mean of what was sent in each interval from the start of
-/// the run; none where nothing arrived of it.
+/// the run. None where nothing of it arrived.
 pub type Series = Vec<Option<f64>>;
 
 /// Points of a cumulative distribution: half a percent apart where values are that dense.
@@ -269,8 +269,8 @@ pub fn interval_mbps(results: &Results, n: usize, bytes: u64) -> f64 {
 }
 
 impl Application {
-    /// How long it takes what its users wait for: a transfer, a page, a message, or what a packet
-    /// takes beyond propagation. None of a film, and where nothing arrived.
+    /// Times of what its users wait for: a transfer, a page, a message, or what a packet takes
+    /// beyond propagation. None for a film, and where nothing arrived.
     pub fn times(&self) -> Option<Times> {
         match self {
             Application::Transfers { completion_ms: times, .. }
@@ -584,8 +584,8 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
     }
 }
 
-/// Datagrams of a flow that may still come when the run ends: sent within its last second, or
-/// within the time that 95 of 100 needed, for which a play-out buffer waits.
+/// Datagrams of a flow that may still come when the run ends. They were sent within its last
+/// second. If 95 of 100 needed longer, for which a play-out buffer waits, that time counts instead.
 fn just_sent(run: &Finished, flow: &simnel_sim::FlowResult, added: &Distribution) -> u64 {
     let traffic = &run.setup.traffic[flow.group as usize];
     let Kind::Datagrams { interval, .. } = traffic.kind else { return 0 };

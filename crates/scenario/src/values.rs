@@ -85,7 +85,7 @@ pub(super) fn small_bytes(amount: &Amount) -> Result<u32> {
     })
 }
 
-/// How often something happens in a second, as the time between: `5`, `0.5`, `"5/s"`.
+/// Time between events, from their number in a second: `5`, `0.5`, `"5/s"`.
 pub(super) fn frequency(amount: &Amount) -> Result<Span> {
     let number = match amount.get_ref() {
         Quantity::Integer(n) => Some(*n as f64),

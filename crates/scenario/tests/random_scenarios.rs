@@ -1,4 +1,4 @@
-//! Random scenarios, written as files: whatever a file may say runs without a panic, no packet is
+//! Random scenarios, written as files. Whatever a file may say runs without a panic, no packet is
 //! created or forgotten, and a transfer with a working path finishes.
 //!
 //! Every scenario follows from its number alone; a failure names it and shows its text.

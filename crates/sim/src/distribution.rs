@@ -1,11 +1,12 @@
 //! Distributions of durations in bounded memory.
 //!
 //! A histogram in the manner of HDR (Tene): 256 buckets of 512 ns, then 128 for each further power
-//! of two, so that a bucket is narrower than 1 % of what is in it, up to an hour, in 14 kB. Beside
-//! it the exact count, sum, least and greatest: means are exact, quantiles are the histogram's.
+//! of two, in 14 kB. So from 52 µs up to an hour a bucket is narrower than 1 % of what is in it.
+//! Beside it are the exact count, sum, least and greatest: means are exact, quantiles are the
+//! histogram's.
 //!
 //! Counting happens for every packet that leaves a discipline, so it is a shift, an index and an
-//! addition here, in line; `hdrhistogram` itself, which has the same buckets, is the oracle of the
+//! addition here, in line. `hdrhistogram` itself, which has the same buckets, is the oracle of the
 //! tests.
 
 use prefetch_index::prefetch_index;
@@ -35,7 +36,7 @@ const fn bucket(index: usize) -> (u64, u64) {
     (units << (shift + UNIT_BITS), 1 << (shift + UNIT_BITS))
 }
 
-/// How durations were distributed.
+/// Distribution of durations.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     counts: Box<[u32; BUCKETS]>,
@@ -103,7 +104,7 @@ impl Distribution {
         self.greatest = self.greatest.max(other.greatest);
     }
 
-    /// How many were counted.
+    /// Number of durations counted.
     pub fn count(&self) -> u64 {
         self.count
     }

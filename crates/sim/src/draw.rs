@@ -1,8 +1,8 @@
 //! Random draws from the distributions of traffic models, without floats.
 //!
-//! Logarithm and power of two in fixed point (Q32: 32 fractional bits), by repeated squaring and by
-//! a table of square roots: accurate to about 2^-30, the same on every machine. Inverse transforms
-//! (Devroye 1986, chapter 2) make the rest of them.
+//! Logarithm and power of two are in fixed point (Q32: 32 fractional bits), by repeated squaring
+//! and by a table of square roots. They are accurate to about 2^-30, and the same on every machine.
+//! Inverse transforms (Devroye 1986, chapter 2) make the rest of them.
 
 use simnel_core::random::Random;
 

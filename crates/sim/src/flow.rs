@@ -87,9 +87,9 @@ pub(crate) struct FlowRecord {
     pub windows: Vec<WindowSample>,
     /// Counters of connections that are over; None before the first is.
     closed: Option<Box<TcpTotals>>,
-    /// When its first packet left.
+    /// Time at which its application starts.
     pub started: Time,
-    /// When a transfer of limited size was complete.
+    /// Time at which a transfer of limited size was complete.
     pub finished: Option<Time>,
 }
 

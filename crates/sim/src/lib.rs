@@ -4,10 +4,10 @@
 //! showed. The disciplines are the core's, driven through the same trait as in the gateway; TCP is
 //! `simnel-tcp`. Same set-up, same seed: the same results to the last bit, on every machine.
 //!
-//! The way of a packet: an endpoint sends it (`network`) into the pipe of its host (`pipe`), which
-//! leads to the bottleneck: discipline and line (`line`); from there through the pipe of the other
-//! host to the other endpoint. While it is under way it is a slot of the `pool`. Nothing allocates
-//! per packet, and only the head of each pipe has an event (`event`).
+//! The way of a packet: an endpoint sends it (`network`) into the pipe of its host (`pipe`). That
+//! leads to the bottleneck: discipline and line (`line`). From there it goes through the pipe of
+//! the other host to the other endpoint. While it is under way it is a slot of the `pool`. Nothing
+//! allocates per packet, and only the head of each pipe has an event (`event`).
 //!
 //! A home's ping through two FIFOs of 10 Mbit/s, 25 ms to the other end and back:
 //!

@@ -2,15 +2,15 @@
 //!
 //! Four kinds of line. *Unlimited*: takes whatever the discipline gives (it shapes itself). *Wire*:
 //! one packet at a time, exactly `framed length / rate`, remainders carried; a packet is gone when
-//! its last bit is. *Bucket*: Linux's htb or tbf in front of a fast wire; a packet goes at once as
+//! its last bit is. *Bucket*: Linux's htb or tbf in front of a fast wire. A packet goes at once as
 //! long as tokens are not negative, and is then paid for; at most `burst` bytes are saved up.
 //! *Trace*: Mahimahi's delivery opportunities.
 //!
 //! A line has at most one event, at `planned`; an earlier plan takes its place. Waking early is
 //! harmless.
 //!
-//! When a packet starts on a wire, its end is known: it goes into the pipe behind the line at once,
-//! with that end as its time, and the line needs an event for the end only if something waits. A
+//! When a packet starts on a wire, its end is known. It goes into the pipe behind the line at once,
+//! with that end as its time. So the line needs an event for the end only if something waits. A
 //! packet for a host without a pipe is kept until then ([`Line::keep`]).
 
 use simnel_core::framing::Framing;
@@ -310,7 +310,7 @@ impl Line {
         Served::Plan(at)
     }
 
-    /// When the rate next changes.
+    /// Time of the next change of the rate.
     pub fn next_step(&self) -> Option<Time> {
         self.steps.get(self.next_step).map(|step| step.at)
     }

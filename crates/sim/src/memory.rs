@@ -1,8 +1,9 @@
 //! Memory of paths that hosts keep from one connection to the next, and from one run to the next.
 //!
-//! A fresh boot knows nothing, and a run without a memory forgets with each connection. Tests that
-//! run one after another between the same hosts, as Flent's do, are runs that hand one memory on:
-//! [`Run::recall`](crate::Run::recall) before each, [`Results::memory`](crate::Results) after it.
+//! A fresh boot knows nothing, and a run without a memory forgets with each connection. Flent's
+//! tests run one after another between the same hosts. To simulate such tests, runs hand one memory
+//! on: [`Run::recall`](crate::Run::recall) before each, [`Results::memory`](crate::Results) after
+//! it.
 
 use std::collections::BTreeMap;
 

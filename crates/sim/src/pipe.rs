@@ -1,10 +1,10 @@
 //! Pipes: a way with a constant delay, and optionally a rate in front of it.
 //!
-//! All packets take equally long, so they leave in the order in which they came: a ring holds what
-//! is under way and only its head has an event. Hosts at the same distance share a pipe; an access
-//! link with a rate is a pipe of its own, in which a packet first waits for those before it
-//! (netem's `rate`: serialisation behind the previous packet, then the delay). Jitter lengthens the
-//! way of single packets, never beyond order: nobody arrives before an earlier packet.
+//! All packets take equally long, so they leave in the order in which they came. A ring holds what
+//! is under way, and only its head has an event. Hosts at the same distance share a pipe. An access
+//! link with a rate is a pipe of its own, in which a packet first waits for those before it. That
+//! is netem's `rate`: serialisation behind the previous packet, then the delay. Jitter lengthens
+//! the way of single packets, never beyond order: nobody arrives before an earlier packet.
 //!
 //! Invariant: due times in the ring never decrease.
 
@@ -28,7 +28,8 @@ pub(crate) struct Pipe {
     jitter: Span,
     /// None without a rate.
     byte_time: Option<ByteTime>,
-    /// When the sender of an access link has sent everything, and the fraction beyond.
+    /// Time at which the sender of an access link has sent everything; `remainder` is the fraction
+    /// beyond.
     free: Time,
     remainder: u64,
     last_due: Time,
@@ -70,7 +71,8 @@ impl Pipe {
         (self.ring.len() == 1).then_some(self.last_due)
     }
 
-    /// When a frame of `len` bytes that comes at `now` is through, but for those before it.
+    /// Time at which a frame of `len` bytes that comes at `now` is through, before jitter is kept
+    /// in order.
     #[inline(never)]
     fn due(&mut self, len: u32, now: Time) -> Time {
         let mut due = now + self.delay;
@@ -100,8 +102,8 @@ impl Pipe {
         self.ring.get(n).map(|(_, handle)| *handle)
     }
 
-    /// Has the processor fetch what the ring says of that packet, and does not wait: written one
-    /// delay ago, it has left the cache where thousands of packets are under way.
+    /// Has the processor fetch what the ring says of that packet, and does not wait. It was written
+    /// one delay ago, and has left the cache where thousands of packets are under way.
     #[inline]
     pub fn prefetch(&self, n: usize) {
         if let Some(entry) = self.ring.get(n) {
@@ -120,8 +122,8 @@ impl Pipe {
     }
 }
 
-/// A queue in a power of two of places, named by numbers that count on and wrap: neither end needs
-/// to know where the places end.
+/// A queue in a power of two of places, named by numbers that count on and wrap. So neither end
+/// needs to know where the places end.
 #[derive(Clone, Debug, Default)]
 struct Ring {
     places: Vec<(Time, u32)>,

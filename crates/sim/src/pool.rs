@@ -3,7 +3,7 @@
 //! A slab: a packet is a slot from when it is sent until it arrives or is lost; disciplines and
 //! pipes hold its index. A slot is two cache lines: what is looked at on the way, and what it
 //! carries. As the owner of the packets, the pool also counts what disciplines drop and mark, flow
-//! by flow, and folds everything that happens into the trace hash.
+//! by flow. It folds everything that happens into the trace hash.
 //!
 //! Invariant: slots in use = packets sent - packets delivered - packets lost.
 
@@ -35,9 +35,9 @@ pub(crate) enum Payload {
 pub(crate) struct Datagram {
     /// Number within its stream.
     pub sequence: u32,
-    /// When the first datagram of the exchange left.
+    /// Time at which the first datagram of the exchange left.
     pub sent: Time,
-    /// When the answer left; zero in a request.
+    /// Time at which the answer left; zero in a request.
     pub answered: Time,
     /// UDP or ICMP payload in bytes.
     pub size: u32,
@@ -71,9 +71,9 @@ pub(crate) struct Tag {
     pub to_bottleneck: u32,
     /// See `to_bottleneck`.
     pub from_bottleneck: u32,
-    /// Which of the connections that have used the socket it belongs to.
+    /// Number of the connection that it belongs to, of those that have used the socket.
     pub generation: u16,
-    /// Which way it goes: index of the line.
+    /// Direction in which it goes: index of the line.
     pub direction: u8,
     /// The descriptor's flags.
     pub flags: Flags,
@@ -213,8 +213,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Where the segment belongs that is inserted next, to be written there before
-    /// [`Pool::insert`]: copied after it was written field by field, it would make the copy wait.
+    /// Place of the segment that is inserted next, to be written there before [`Pool::insert`]. A
+    /// segment that is written field by field elsewhere and then copied would make the copy wait.
     #[inline]
     pub fn next_segment(&mut self) -> &mut Segment {
         let handle = self.next_handle();

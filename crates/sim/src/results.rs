@@ -15,7 +15,7 @@ use crate::setup::Direction;
 pub struct Results {
     /// The run's seed.
     pub seed: u64,
-    /// How far the run came.
+    /// Time that was simulated.
     pub simulated: Span,
     /// False if it was stopped before its end.
     pub complete: bool,
@@ -51,7 +51,7 @@ impl Results {
     }
 }
 
-/// Where all packets went.
+/// Counts of all packets by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conservation {
     /// Sent by hosts.
@@ -79,7 +79,7 @@ impl Conservation {
 /// Traffic of a line.
 #[derive(Clone, Debug)]
 pub struct LineResult {
-    /// Which one.
+    /// The direction that it carries.
     pub direction: Direction,
     /// Packets that left the discipline in the window.
     pub packets: u64,
@@ -119,9 +119,9 @@ pub struct FlowResult {
     pub index: u32,
     /// The way of its payload.
     pub direction: Direction,
-    /// When it started.
+    /// Time at which it started.
     pub started: Time,
-    /// When a transfer of limited size was complete.
+    /// Time at which a transfer of limited size was complete.
     pub finished: Option<Time>,
     /// Payload bytes delivered in the window, up and down.
     pub delivered: [u64; 2],

@@ -343,8 +343,9 @@ impl Run {
     }
 }
 
-/// When flow number `flow` of the run with `seed` starts, counted over all traffic, and the random
-/// numbers that its application goes on with: for whoever runs the same flows elsewhere, too.
+/// Start of flow number `flow`, counted over all traffic, in the run with `seed`. Beside it are the
+/// random numbers that the flow's application goes on with. For callers who run the same flows
+/// elsewhere, too.
 pub fn start(seed: u64, flow: u32, traffic: &Traffic) -> (Time, Random) {
     let mut random = Random::derive(seed, FIRST_APP_STREAM + u64::from(flow));
     let late = Span(between(&mut random, (0, traffic.stagger.0)));

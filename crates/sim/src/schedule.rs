@@ -1,9 +1,9 @@
-//! How a line's rate changes over time: steps, or a trace of delivery opportunities.
+//! A line's rate over time: steps, or a trace of delivery opportunities.
 //!
-//! A trace is Mahimahi's format (Netravali et al., USENIX ATC 2015): one number a line, the
-//! millisecond at which 1500 bytes may pass; equal numbers are several opportunities; the file
-//! repeats with the last number as its period. An opportunity that finds nothing to send is lost;
-//! what is left of one after a small packet serves the next packet, if that is there.
+//! A trace is Mahimahi's format (Netravali et al., USENIX ATC 2015). It has one number a line, the
+//! millisecond at which 1500 bytes may pass; equal numbers are several opportunities. The file
+//! repeats with the last number as its period. An opportunity that finds nothing to send is lost.
+//! What is left of one after a small packet serves the next packet, if that is there.
 
 use simnel_core::{Rate, Span, Time};
 
@@ -15,7 +15,7 @@ const MAX_OPPORTUNITIES: usize = 50_000_000;
 /// A step of a line's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When it comes.
+    /// Time of the step.
     pub at: Time,
     /// The rate from then on; zero is an outage.
     pub rate: Rate,
@@ -77,7 +77,7 @@ impl Trace {
         Rate(bytes * 1000 / u64::from(self.period))
     }
 
-    /// When opportunity number `index`, counted from the beginning of the simulation, comes.
+    /// Time of opportunity number `index`, counted from the beginning of the simulation.
     pub(crate) fn at(&self, index: u64) -> Time {
         let (length, period) = (self.opportunities.len() as u64, u64::from(self.period));
         let within = self.opportunities[(index % length) as usize];

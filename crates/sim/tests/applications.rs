@@ -127,8 +127,8 @@ fn video(params: dash::Params, seconds: u64, steps: &[(u64, u64)]) -> Setup {
     setup
 }
 
-/// FESTIVE (see `apps/player.rs`): each chunk in the highest rate that its share of the harmonic
-/// mean of five throughputs allows, however these go up and down.
+/// FESTIVE (see `apps/player.rs`): each chunk has the highest rate that its share of the harmonic
+/// mean of five throughputs allows. That holds however these go up and down.
 #[test]
 fn a_chunks_rate_follows_the_harmonic_mean_of_five_throughputs() {
     let steps = [(2, 1_500_000), (14, 5_000_000), (30, 300_000), (45, 3_000_000), (60, 900_000)];

@@ -469,8 +469,8 @@ fn bursts_are_whole_before_the_next_begins() {
     assert!((20..=22).contains(&completed), "{completed}");
 }
 
-/// Linux's application is woken when all packets of the moment have been taken in: where the window
-/// moves on only as it reads, a flight of seven segments has one acknowledgement.
+/// Linux's application is woken when all packets of the moment have been taken in. So where the
+/// window moves on only as it reads, a flight of seven segments has one acknowledgement.
 #[test]
 fn what_arrives_together_is_read_before_it_is_acknowledged() {
     let pause = Span::from_millis(150);

@@ -180,8 +180,8 @@ fn a_change_of_settings_hastens_nothing() {
     assert_eq!(added_delay.least(), Some(Span::from_millis(10)));
 }
 
-/// A line that was idle starts anew: 106 bytes at 700 Mbit/s take 1211 ns and a fraction, which
-/// the next one does not have to pay for.
+/// A line that was idle starts anew. 106 bytes at 700 Mbit/s take 1211 ns and a fraction, which the
+/// next packet does not have to pay for.
 #[test]
 fn an_idle_line_owes_no_fraction() {
     let Outcome::Ping { added_there, .. } = outcome(&whole("pfifo", 700_000_000, vec![ping()]))

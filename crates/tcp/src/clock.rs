@@ -2,9 +2,10 @@
 //!
 //! TCP measures in microseconds (32 bits, wrapping: nothing is in flight for half an hour) and
 //! stamps segments in milliseconds. Its timers count ticks ("jiffies") and sit in a timer wheel
-//! that trades precision for speed: a timer fires at the first tick after its time that its level
-//! of the wheel knows, so up to an eighth of its length late and never early. With RTTs of tens of
-//! milliseconds this is visible in recordings, so it is modelled; a tick of zero switches it off.
+//! that trades precision for speed. The longer a timer, the coarser the level of the wheel that
+//! holds it. It fires at the first tick after its time that its level knows: up to about an eighth
+//! of its length late, and never early. With RTTs of tens of milliseconds this is visible in
+//! recordings, so it is modelled; a tick of zero switches it off.
 
 use simnel_core::time::{Span, Time};
 
@@ -123,7 +124,7 @@ impl Ticks {
         }
     }
 
-    /// When a timer set at `now` for `ticks` fires.
+    /// Time at which a timer fires that is set at `now` for `ticks`.
     #[inline]
     pub(crate) fn deadline(&self, now: &Now, ticks: u32) -> Time {
         if self.us == 0 {

@@ -2,7 +2,7 @@
 
 use simnel_core::time::Span;
 
-/// Which congestion control a sender runs.
+/// Congestion control of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
     /// New Reno (RFC 5681, RFC 6582).
@@ -70,7 +70,7 @@ pub enum EcnMode {
     Accurate,
 }
 
-/// When CUBIC leaves slow start.
+/// Rule by which CUBIC leaves slow start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlowStartExit {
     /// On the first loss or mark only.
@@ -82,7 +82,7 @@ pub enum SlowStartExit {
     HyStartPlusPlus,
 }
 
-/// When the sender spreads its segments over time.
+/// Condition under which the sender spreads its segments over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pacing {
     /// Never, unless the congestion control demands it (Linux without `fq`).
@@ -143,7 +143,7 @@ pub struct Config {
     /// Full segments that a receiving network card merges before TCP sees them (GRO): at most one
     /// ACK for so many that arrive within `gro_window`. 1 switches merging off.
     pub gro_segments: u8,
-    /// How long merging may wait for the next segment.
+    /// Longest time that merging waits for further segments, counted from the first.
     pub gro_window: Span,
     /// Small writes wait for what is in flight (RFC 896).
     pub nagle: bool,
@@ -216,8 +216,8 @@ impl Config {
         self.mtu.saturating_sub(self.ip_header as u16 + 20)
     }
 
-    /// Memory that Linux reckons with for a full segment when it sizes a send buffer: all of it in
-    /// one piece, in sizes of the allocator.
+    /// Bytes of memory that Linux assumes for a full segment when it sizes a send buffer. It takes
+    /// the segment to lie in one piece, rounded up to a size of the allocator.
     pub(crate) const fn segment_sizing(&self) -> u32 {
         let linear = self.advertised_mss() as u32 + self.segment_overhead.saturating_sub(SK_BUFF);
         linear.next_power_of_two() + SK_BUFF

@@ -1,8 +1,9 @@
 //! Merging of full segments before TCP sees them, as a network card or driver does (GRO).
 //!
-//! Segments of one connection that follow each other in sequence, acknowledge the same and carry
-//! the same flags become one, up to a number and for a short time. The receiver then acknowledges
-//! the whole at once: this is what thins ACKs on fast links.
+//! Segments of one connection become one if they follow each other in sequence and agree in
+//! acknowledgement, window, ECN and timestamps. Merging goes up to a number of segments and lasts a
+//! short time; PSH or a shorter segment ends it. The receiver then acknowledges the whole at once:
+//! this is what thins ACKs on fast links.
 
 use alloc::boxed::Box;
 

@@ -1,12 +1,12 @@
 //! TCP endpoints that behave as Linux's, without sockets, clocks or bytes.
 //!
 //! An [`Endpoint`] is one end of a connection. It is told of segments that arrive, of time that
-//! passes and of what the application writes, and is asked for segments to send and for the time
-//! of its next timer. Segments are numbers ([`Segment`]): headers in full, payload as a length.
+//! passes and of what the application writes. It is asked for segments to send and for the time of
+//! its next timer. Segments are numbers ([`Segment`]): headers in full, payload as a length.
 //!
-//! The model covers what shapes queues: SACK recovery with PRR and RACK-TLP, the rules of
-//! delayed acknowledgements, window growth and validation, receive-window autotuning, ECN, and
-//! congestion controls behind one trait (`congestion`).
+//! The model covers what shapes queues: SACK recovery with PRR and RACK-TLP, delayed
+//! acknowledgements, window growth and validation, receive-window autotuning, and ECN. Congestion
+//! controls stand behind one trait (`congestion`).
 //!
 //! Two ends without a network between them: what one gives out, the other gets.
 //!

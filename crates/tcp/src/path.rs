@@ -1,10 +1,10 @@
 //! A host's memory of a path from one connection to the next (Linux's `tcp_metrics`).
 //!
 //! When a connection ends, its host keeps what it found: the slow-start threshold, the RTT and how
-//! far segments overtake each other. The next connection to the same destination begins with that:
-//! it leaves slow start at the remembered threshold instead of at a loss, so that tests which run
-//! one after another between the same hosts lack the first one's overshoot. Linux kept thresholds
-//! until 5.5; from 5.6 on it forgets them unless told otherwise (`tcp_no_ssthresh_metrics_save`,
+//! far segments overtake each other. The next connection to the same destination begins with that.
+//! It leaves slow start at the remembered threshold instead of at a loss. So tests that run one
+//! after another between the same hosts lack the first one's overshoot. Linux kept thresholds until
+//! 5.5; from 5.6 on it forgets them unless told otherwise (`tcp_no_ssthresh_metrics_save`,
 //! Documentation/networking/ip-sysctl.rst). A fresh boot knows nothing.
 
 /// Findings about a path; the default is none.

@@ -1,9 +1,9 @@
 //! A TCP segment as numbers: all that the other end, a queue and a capture need to know of it.
 //!
-//! Sequence numbers count from zero at the SYN in 64 bits, so that a run never wraps: SYN is 0,
-//! the first byte of data 1, FIN takes one more. Only SACK edges are kept as the low 32 bits, which
-//! is enough next to the acknowledgement they travel with. On the wire every number is offset by
-//! the sender's initial sequence number and cut to 32 bits ([`Segment::wire_seq`]).
+//! Sequence numbers count from zero at the SYN in 64 bits, so that a run never wraps. The SYN is 0,
+//! the first byte of data 1, and FIN takes one more. Only SACK edges are kept as the low 32 bits,
+//! which is enough next to the acknowledgement they travel with. On the wire every number is offset
+//! by the sender's initial sequence number and cut to 32 bits ([`Segment::wire_seq`]).
 //!
 //! The payload has a length and no bytes. The size of the header is what Linux would send:
 //! options in its order and padding (RFC 9293, RFC 7323, RFC 2018).
@@ -136,8 +136,8 @@ impl Segment {
         self.header_len() + self.len
     }
 
-    /// MSS 4; timestamps 10 and SACK-permitted 2 share a row of 12 (either alone is padded to 12
-    /// and 4); window scale 3 with a NOP.
+    /// Length of a SYN's options in bytes: MSS 4, window scale 3 with a NOP. Timestamps 10 and
+    /// SACK-permitted 2 share a row of 12; either alone is padded, to 12 and 4.
     const fn syn_option_len(&self) -> u32 {
         let mss = 4;
         let timestamps = if self.timestamps { 12 } else { 0 };

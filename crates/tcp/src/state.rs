@@ -3,8 +3,7 @@
 
 use simnel_core::time::Span;
 
-/// Where a connection stands (RFC 9293, section 3.3.2, the states that tell an application
-/// something).
+/// State of a connection (RFC 9293, section 3.3.2, the states that tell an application something).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Not opened yet, or ended by a reset.

@@ -1,8 +1,8 @@
 //! The least or greatest of the samples of a sliding window of time, in constant space.
 //!
-//! Kathleen Nichols' filter as Linux uses it for the minimum RTT and BBR for bandwidth: the best
-//! sample and the best of the later parts of the window, so that a good one is at hand when the
-//! best grows too old. The time scale is the caller's (32 bits, wrapping).
+//! Kathleen Nichols' filter, as Linux uses it for the minimum RTT and BBR for bandwidth. It keeps
+//! the best sample, and the best of the later parts of the window. So a good one is at hand when
+//! the best grows too old. The time scale is the caller's (32 bits, wrapping).
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sample {

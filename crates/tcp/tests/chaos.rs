@@ -1,5 +1,5 @@
-//! Paths that drop, mark, delay and repeat at random: every transfer ends, whole, and the counts
-//! of the scoreboard never go wrong (an underflow would panic here).
+//! Paths that drop, mark, delay and repeat at random. Every transfer ends, whole, and the counts of
+//! the scoreboard never go wrong (an underflow would panic here).
 
 mod path;
 

@@ -1,8 +1,8 @@
-//! Slow start as real Linux was recorded doing it: payload received per 10 ms on a clean path of
-//! 50 ms and 1 Gbit/s, Linux 6.1.192 in virtual time (one segment a packet, CUBIC). The odd small
-//! buckets are what a delayed ACK sets free. Five round trips agree to the segment; from then on
-//! which segment carries PSH depends on when the recorded writer wrote, and a segment or two of the
-//! hundreds of a round trip come one later or sooner.
+//! Slow start as real Linux was recorded doing it: payload received per 10 ms on a clean path of 50
+//! ms and 1 Gbit/s. The recorded kernel is Linux 6.1.192 in virtual time (one segment a packet,
+//! CUBIC). The odd small buckets are what a delayed ACK sets free. Five round trips agree to the
+//! segment. From then on the segment that carries PSH depends on when the recorded writer wrote. A
+//! segment or two of the hundreds of a round trip come one bucket later or sooner.
 
 mod path;
 
@@ -53,8 +53,8 @@ fn slow_start_is_linux_s() {
 }
 
 /// The same kernel on a slow line: 3 Mbit/s, 90 ms, nothing lost. HyStart's rounds count from the
-/// first one; the round that begins at 72 segments acknowledged is the first whose least RTT shows
-/// the queue, and its ninth sample ends slow start at 86.
+/// first one. The round that begins at 72 segments acknowledged is the first whose least RTT shows
+/// the queue. Its ninth sample ends slow start at 86.
 #[test]
 fn hystart_ends_slow_start_where_linux_does() {
     const THREE_MBIT: u64 = 2_667;
@@ -67,10 +67,10 @@ fn hystart_ends_slow_start_where_linux_does() {
     assert!((85..=87).contains(&grown), "{grown}");
 }
 
-/// Where the writer of a transfer of so many bytes, or without end, pushed on the same kernel: 25
-/// Mbit/s, 48 ms, until the line's queue first signalled. Numbers of the segments that carry PSH.
-/// Those at 87, 117 and 161 are half of the largest window from the one before, as it was when the
-/// writer wrote. From 163 on calls of 64 KiB are shorter than that.
+/// Numbers of the segments that carry PSH in a transfer of `size` bytes, or without end, on the
+/// same kernel. The line has 25 Mbit/s and 48 ms; the run lasts until its queue first signalled.
+/// Segments 87, 117 and 161 lie half of the largest window, as it was when the writer wrote, behind
+/// the last PSH. From 163 on calls of 64 KiB are shorter than that.
 fn pushed(size: Option<u64>) -> Vec<u64> {
     const TWENTY_FIVE_MBIT: u64 = 320;
     let mut path = Path::new(&Config { segment_overhead: 768, ..Config::default() }, millis(48));
@@ -98,8 +98,8 @@ fn what_a_writer_writes_is_pushed_where_linux_pushes_it() {
     assert_eq!(pushed(Some(300_000)), [&before[..], &[208]].concat());
 }
 
-/// One upload at 16 Mbit/s and 200 ms whose ninth segment is lost, on the same kernel, from the
-/// SYN on: five seconds, packet by packet.
+/// One upload at 16 Mbit/s and 200 ms whose ninth segment is lost, on the same kernel. Five seconds
+/// from the SYN on, packet by packet.
 struct Lossy {
     /// Numbers of the data segments that carry PSH: the last one that the writer wrote before it
     /// slept. The send buffer grows when a segment leaves room in the window, and the writer runs
@@ -148,7 +148,7 @@ fn the_writer_sleeps_where_linux_s_does() {
     assert_eq!(pushed[..RECORDED.len()], RECORDED);
 }
 
-/// A filled gap is acknowledged before what it set free was read, which takes room; and the first
+/// A filled gap is acknowledged before what it set free was read, which takes room. The first
 /// buffer that is read then ends the measurement, so that the window grows a round trip later.
 #[test]
 fn the_receiver_offers_what_linux_s_does() {

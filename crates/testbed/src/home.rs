@@ -22,7 +22,8 @@ pub struct Home {
     pub lan2: Namespace,
     /// The router, with the interfaces [`Home::LAN`] and [`Home::WAN`].
     pub gateway: Namespace,
-    /// Where the line goes, between [`Home::LINE_HOME`] and [`Home::LINE_CORE`].
+    /// Namespace of the line, which joins its interfaces [`Home::LINE_HOME`] and
+    /// [`Home::LINE_CORE`].
     pub isp: Namespace,
     /// A host in the Internet.
     pub server: Namespace,

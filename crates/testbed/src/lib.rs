@@ -47,7 +47,7 @@ pub use simnel_measure::icmp;
 pub use home::{Home, HomeOptions};
 pub use process::{Group, Process};
 
-/// Why a testbed cannot do something.
+/// Reasons for which a testbed cannot do something.
 #[derive(Debug, thiserror::Error)]
 pub enum TestbedError {
     /// Not root.
@@ -147,7 +147,7 @@ impl Testbed {
     }
 
     /// Makes a namespace with loopback up. TCP there is CUBIC unless a socket asks for another (or
-    /// the host's settings forbid it); IPv6 is off, so that nothing but the experiment is on the
+    /// the host's settings forbid it). IPv6 is off, so that nothing but the experiment is on the
     /// wire.
     pub fn namespace(&mut self, name: &str) -> Result<Namespace, TestbedError> {
         let namespace = Namespace { name: format!("{}{name}", self.prefix) };
@@ -349,8 +349,8 @@ impl Drop for Stopper {
     }
 }
 
-/// Starts, once, a thread that ends all in our namespaces and deletes them when a signal asks the
-/// program to end, and then lets the signal do what it does.
+/// Starts, once, a thread that cleans up when a signal asks the program to end. It ends all in our
+/// namespaces and deletes them, and then lets the signal do what it does.
 fn clean_up_on_signals() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     static ONCE: Once = Once::new();

@@ -13,7 +13,7 @@ use crate::{Namespace, TestbedError};
 /// One datagram's fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// When it was sent, since the probe was started.
+    /// Time of sending, since the probe was started.
     pub sent: Duration,
     /// Time until it was back; None if it never came.
     pub rtt: Option<Duration>,
@@ -31,7 +31,7 @@ pub struct Probe {
 
 /// Payload bytes: a voice frame of 20 ms (G.711).
 const PAYLOAD: usize = 172;
-/// How often blocked threads look whether they should end.
+/// Interval at which blocked threads look for the order to end.
 const STOP_CHECK: Duration = Duration::from_millis(50);
 
 impl Probe {
@@ -107,8 +107,8 @@ impl Probe {
         self.start.elapsed()
     }
 
-    /// Ends the probe. What has not come back by now counts as lost: wait as long as the line may
-    /// delay before this, or leave the last results out.
+    /// Ends the probe. What has not come back by now counts as lost. So wait as long as the line
+    /// may delay before this, or leave the last results out.
     pub fn stop(self) -> Vec<Echo> {
         self.stop.store(true, Ordering::Relaxed);
         let sent = self.sender.join().unwrap_or_default();

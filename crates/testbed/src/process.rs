@@ -18,7 +18,7 @@ pub struct Process {
     command: String,
 }
 
-/// How long a program may take to end after SIGTERM before it is killed.
+/// Time that a program has to end after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 
 impl Namespace {

@@ -14,7 +14,7 @@ use socket2::SockRef;
 
 use crate::{Namespace, TestbedError};
 
-/// Which way the data goes.
+/// Direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the client to the server.
@@ -26,7 +26,7 @@ pub enum Direction {
 /// Traffic to send.
 #[derive(Clone, Copy, Debug)]
 pub struct BulkOptions<'a> {
-    /// Which way.
+    /// Direction of the data.
     pub direction: Direction,
     /// Connections.
     pub flows: usize,
@@ -50,7 +50,7 @@ pub struct Bulk {
 /// Bytes handed to the kernel in one call: little, so that senders take turns.
 const WRITE_BYTES: usize = 16 * 1024;
 const READ_BYTES: usize = 64 * 1024;
-/// How long a connection may take to be made; lines with seconds of queue exist.
+/// Longest time for making a connection; lines with seconds of queue exist.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Connections {

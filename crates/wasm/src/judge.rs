@@ -1,7 +1,7 @@
 //! Published experiments, run and judged in a page: the code of `simnel paper`, its seeds too.
 //!
-//! Runs are spread over workers, so each call is on its own: the arms of an experiment, one run of
-//! one, and the verdicts of what all runs measured.
+//! Runs are spread over workers, so each call stands alone. One gives the number of an experiment's
+//! arms, one a run of an arm. Another gives the verdicts of what all runs measured.
 
 use serde::Serialize;
 use simnel_lab::experiments::paper::{claims, experiments, sample, Arm, Experiment};
@@ -27,7 +27,7 @@ fn experiment(id: &str) -> Result<(&'static Experiment, Vec<Arm>), String> {
     Ok((experiment, (experiment.arms)()))
 }
 
-/// How many arms an experiment has.
+/// Number of arms of an experiment.
 #[wasm_bindgen]
 pub fn arms(id: &str) -> Result<usize, String> {
     Ok(experiment(id)?.1.len())

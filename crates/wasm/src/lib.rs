@@ -1,10 +1,10 @@
 //! Scenarios for a browser: text, words and seed in; a summary and curves of the queues out.
 //!
-//! A shell around `simnel-scenario`. One [`Lab`] a text, parsed once; [`Lab::run`] as often
-//! as there are disciplines and seeds, [`Lab::film`] for a run that is watched; one
-//! discipline alone, for pages that explain it, is in `exhibits`, and the papers' claims are in
-//! `judge`. The summary is the line that `simnel sim --json` prints, to the byte. The queues'
-//! lengths, which it does not have, cross as typed arrays: one number an interval.
+//! A shell around `simnel-scenario`. One [`Lab`] a text, parsed once; [`Lab::run`] as often as
+//! there are disciplines and seeds, [`Lab::film`] for a run that is watched. One discipline alone,
+//! for pages that explain it, is in `exhibits`, and the papers' claims are in `judge`. The summary
+//! is the line that `simnel sim --json` prints, to the byte. The queues' lengths, which it does not
+//! have, cross as typed arrays: one number an interval.
 //!
 //! Errors are thrown as JSON: what is wrong, what was expected, and where.
 

@@ -124,7 +124,8 @@ impl History {
         self.loaded.is_some_and(|at| self.noted.since(at) < LOAD_MEMORY)
     }
 
-    /// True if a download's packets arrive more slowly than the rate would allow, and none waits.
+    /// True if a download's packets arrive more slowly than the rate would allow. At least one of
+    /// the latest intervals must have ended with none waiting here.
     pub fn is_starved(&self) -> bool {
         if self.sends {
             return false;
@@ -137,8 +138,8 @@ impl History {
         self.past[..RECENT].iter().filter(|past| past.seen.backlog >= PACKET).count()
     }
 
-    /// True if a download arrives as evenly as from a server that never idles, and none waits here:
-    /// the line is the bottleneck, and the arrival rate its capacity.
+    /// True if a download arrives as evenly as from a server that never idles, and hardly any of it
+    /// waits here. Then the line is the bottleneck, and the arrival rate its capacity.
     pub fn is_limited_by_line(&self) -> bool {
         !self.sends && self.waits() < RECENT - 1 && self.is_even() && self.was_loaded()
     }

@@ -10,17 +10,17 @@
 //!
 //! A delay that comes at once, and does not grow then, is watched before anything is done: loads
 //! make queues that grow. What had been sent when a line paused comes afterwards in one burst, at
-//! the line's capacity; how long our shaper was busy with it tells how fast it came.
+//! the line's capacity. How long our shaper was busy with it tells how fast it came.
 //!
 //! A drain is begun by what has shown so far, and goes deeper as more shows. So does what the line
 //! of an upload carries: what passed, by what the queue changed a round trip later.
 //!
 //! Sources: the drain is ours. The search takes what was delivered without delay for a floor of the
-//! capacity and tries a gain over it, as BBR does (Cardwell et al., ACM Queue 14(5), 2016); gains
+//! capacity. It tries a gain over it, as BBR does (Cardwell et al., ACM Queue 14(5), 2016). Gains
 //! double while they succeed, that is, while more is carried than was known. A hold that doubles
 //! while the same capacity is found again is Karn's backoff turned to probing. A burst's rate as
-//! the capacity is packet-train dispersion (Dovrolis et al., "What do packet dispersion techniques
-//! measure?", INFOCOM 2001), with a train that nobody had to send.
+//! the capacity is packet-train dispersion, with a train that nobody had to send. (Dovrolis et al.,
+//! "What do packet dispersion techniques measure?", INFOCOM 2001.)
 
 use simnel_core::{Rate, Span, Time};
 
@@ -46,9 +46,9 @@ const LONG_HOLD: Span = Span::from_secs(2);
 const SAME: u64 = 32;
 /// A step of the search has shown its effect after so long.
 const STEP: Span = Span::from_millis(300);
-/// Gains of the search over what the line has carried, in 1/64: the first one (in vain it makes a
-/// queue of 1/16 of [`STEP`], 19 ms, at most), and the last (of 75 ms, where each half as long a
-/// one was not in vain).
+/// Gains of the search over what the line has carried, in 1/64. The first one makes a queue of at
+/// most 1/16 of [`STEP`], 19 ms, if it is in vain. The last makes one of 75 ms, where each gain
+/// half as large was not in vain.
 const FIRST_GAIN: u64 = 4;
 const LAST_GAIN: u64 = 16;
 /// A delay that has come at once is watched for so long, if it does not grow: until it is known
@@ -88,7 +88,7 @@ pub(crate) struct Evidence {
 /// A drain under way.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
-    /// When the first of drains in a row began.
+    /// Start of the first of drains in a row.
     began: Time,
     until: Time,
     /// Bytes a second that the line is taken to carry.
@@ -114,13 +114,13 @@ pub(crate) struct Law {
     drain: Option<Drain>,
     history: History,
     changed: Time,
-    /// When a delay was last seen not to be this direction's, and which.
+    /// Time at which a delay was last seen not to be this direction's, and that delay.
     cleared: Option<(Time, Span)>,
     hold: Span,
     hold_until: Time,
     gain: u64,
     stepped: Time,
-    /// When the delay last came at once, and the least that it was since.
+    /// Time at which the delay last came at once, and the least that it was since.
     jumped: Option<(Time, Span)>,
     reason: Option<(Reason, Time)>,
     /// The capacity found last was shown by more than jitter.
@@ -248,8 +248,8 @@ impl Law {
             || !self.history.was_loaded()
     }
 
-    /// The capacity that a burst has shown; at most a step of the search more than what is set,
-    /// since the pause before it may have been our own.
+    /// The capacity that a burst has shown. It is at most a step of the search more than the set
+    /// rate, since the pause before the burst may have been our own.
     fn burst(&self) -> Option<u64> {
         Some(self.history.burst()?.min(part(self.rate, 64 + LAST_GAIN, 64)))
     }

@@ -22,7 +22,7 @@ impl Phase {
     }
 }
 
-/// Why a rate last changed.
+/// Reason for the latest change of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Load, and no delay.

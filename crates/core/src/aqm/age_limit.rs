@@ -1,13 +1,13 @@
 //! Drop what has waited too long: the drop-on-dequeue strategy of Menth et al. (DRR-LDS, section
 //! 4).
 //!
-//! No state and no control law: a packet that waited longer than the limit is of no use to anybody,
+//! No state and no control law. A packet that waited longer than the limit is of no use to anybody,
 //! and is dropped when its turn comes.
 
 use crate::packet::Packet;
 use crate::time::{Span, Time};
 
-/// How long a packet may wait.
+/// Longest time that a packet may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgeLimit(pub Span);
 

@@ -1,10 +1,10 @@
 //! BLUE: a marking probability that learns from overflow and idleness alone (Feng, Kandlur, Saha
 //! and Shin 1999; 2002).
 //!
-//! It rises by d1 when the queue overflows or stands above a threshold, falls by d2 when the line
-//! is idle, and moves at most once in a `freeze` time, so that a change can show before the next.
-//! The paper's experiments have d1 from 0.0025 to 0.02, d2 a tenth of that, and freeze times from
-//! 10 to 100 ms; its defaults are the largest of each here. (Facts D.8.)
+//! It rises by d1 when the queue overflows or stands above a threshold, and falls by d2 when the
+//! line is idle. It moves at most once in a `freeze` time, so that a change can show before the
+//! next. The paper's experiments have d1 from 0.0025 to 0.02, d2 a tenth of that, and freeze times
+//! from 10 to 100 ms. The defaults here are the largest of each. (Facts D.8.)
 //!
 //! Caller's rule: [`BlueState::raise`] for each loss or each arrival above the threshold,
 //! [`BlueState::lower`] whenever there is nothing to send, [`BlueState::hits`] for each arrival.
@@ -39,7 +39,7 @@ impl Default for BlueParams {
 pub struct BlueState {
     /// Q0.32.
     probability: u32,
-    /// When it moved last.
+    /// Time of the last step.
     moved: Option<Time>,
 }
 

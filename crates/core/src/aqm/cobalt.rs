@@ -1,15 +1,15 @@
 //! COBALT: CoDel, and BLUE for flows that do not listen to it.
 //!
-//! CoDel (RFC 8289) signals, by CE or by dropping, while packets have waited longer than `target`;
-//! the signals come closer together as 1/sqrt(count). COBALT's CoDel winds `count` down again in
+//! CoDel (RFC 8289) signals, by CE or by dropping, while packets have waited longer than `target`.
+//! The signals come closer together as 1/sqrt(count). COBALT's CoDel winds `count` down again in
 //! the same steps instead of jumping, whenever a signal falls due that is not needed. BLUE (Feng et
-//! al. 1999) runs beside it: each overflow of the buffer raises a drop probability by 1/256, each
-//! time the queue is found empty lowers it by 1/4096, at most once a target. BLUE never marks: it
-//! is there for senders that ignore marks. (Facts A.6.)
+//! al. 1999) runs beside it with a drop probability. Each overflow of the buffer raises that by
+//! 1/256, each time the queue is found empty lowers it by 1/4096, at most once a target. BLUE never
+//! marks: it is there for senders that ignore marks. (Facts A.6.)
 //!
 //! Caller's rule: [`CobaltState::passes`] for each packet taken from the queue, and
-//! [`CobaltState::decide`] if it does not; [`CobaltState::queue_empty`] when there was none to
-//! take, [`CobaltState::queue_full`] when a packet of this queue had to go for room.
+//! [`CobaltState::decide`] if it does not pass. [`CobaltState::queue_empty`] when there was none to
+//! take. [`CobaltState::queue_full`] when a packet of this queue had to go for room.
 //!
 //! Work is bounded: each step down of `count` is one of the call's budget, and when that runs short
 //! the rest is computed at once.
@@ -31,7 +31,7 @@ pub struct CobaltParams {
     pub interval: Span,
     /// Time to send one packet of full size: no queue is shorter than a few of these.
     pub mtu_time: Span,
-    /// How the spacing of signals is rounded.
+    /// Rounding of the spacing of signals.
     pub arithmetic: Arithmetic,
 }
 
@@ -48,9 +48,10 @@ impl CobaltParams {
 /// State of one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CobaltState {
-    /// When the next signal is due; while `count` is zero, until when the state is kept.
+    /// Time at which the next signal is due; while `count` is zero, that until which the state is
+    /// kept.
     drop_next: Time,
-    /// When BLUE last changed its mind.
+    /// Time at which BLUE's drop probability last changed.
     blue_timer: Time,
     /// Signals sent in this spell of congestion.
     count: u32,
@@ -204,8 +205,8 @@ impl CobaltState {
         }
     }
 
-    /// Takes the steps down that are due by `now` all at once: a time t of steps of
-    /// interval / sqrt(count) lowers the root of `count` by t / (2 * interval).
+    /// Takes the steps down that are due by `now` all at once. In a time t, steps of
+    /// interval / sqrt(count) lower the root of `count` by t / (2 * interval).
     #[cold]
     fn wind_down_to(&mut self, params: &CobaltParams, now: Time) {
         /// Binary places of roots.

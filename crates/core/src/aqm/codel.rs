@@ -1,21 +1,21 @@
 //! CoDel: controlled delay (Nichols and Jacobson 2012; RFC 8289).
 //!
 //! A queue is bad when it stands: when no packet for a whole `interval` has waited less than
-//! `target`. Then a packet is dropped, or marked, as it leaves; the next one `interval` later, and
-//! then `interval / sqrt(count)` after each other, so that the rate of signals rises linearly until
-//! the queue goes below target (RFC 8289, section 5). If it stands again soon, dropping resumes
-//! near the rate that had worked (same section). A queue of one MTU or less is never bad.
+//! `target`. Then a packet is dropped, or marked, as it leaves. The next one follows `interval`
+//! later, and more `interval / sqrt(count)` after each other. So the rate of signals rises linearly
+//! until the queue goes below target (RFC 8289, section 5). If it stands again soon, dropping
+//! resumes near the rate that had worked (same section). A queue of one MTU or less is never bad.
 //!
-//! A queue that is found empty was below target: Linux before March 2026 kept the old time in that
+//! A queue that is found empty was below target. Linux before March 2026 kept the old time in that
 //! case, so that a flow's first packet after a pause could be dropped (facts C.4). And a queue that
-//! never dropped has no last spell to resume, where Linux compares with time zero, which half of
-//! its clock's 73 minutes takes for recent; [`Arithmetic::Linux`] does so, too.
+//! never dropped has no last spell to resume. Linux compares with time zero instead, and for half
+//! of its clock's 73 minutes takes that for recent. [`Arithmetic::Linux`] does so, too.
 //!
 //! `ce_threshold` is a second, immediate law for senders that answer each mark (DCTCP, L4S): CE on
 //! every ECN-capable packet that has waited longer.
 //!
-//! Caller's rule: [`CodelState::leaves`] for each packet taken from the queue, at once again with
-//! the next one if that was dropped; [`CodelState::found_empty`] when there is none to take.
+//! Caller's rule: [`CodelState::leaves`] for each packet taken from the queue, and at once for the
+//! next one if that was dropped. [`CodelState::found_empty`] when there is none to take.
 //! [`Arithmetic::Linux`] counts time in 1024 ns and roots in 16 bits, as the recordings.
 
 use super::{inverse_sqrt, Verdict};
@@ -32,7 +32,7 @@ pub struct CodelParams {
     pub interval: Span,
     /// Delay above which every ECN-capable packet is marked. Whole microseconds.
     pub ce_threshold: Option<Span>,
-    /// Which packets `ce_threshold` is for.
+    /// Packets to which `ce_threshold` applies.
     pub ce_selector: CeSelector,
     /// Mark ECN-capable packets where others are dropped.
     pub ecn: bool,
@@ -43,7 +43,7 @@ pub struct CodelParams {
 pub struct CeSelector {
     /// Value of the octet after the mask.
     pub value: u8,
-    /// Which of its bits count.
+    /// Bits of the octet that are compared.
     pub mask: u8,
 }
 
@@ -83,7 +83,7 @@ pub struct Counters {
     pub ce_marks: u32,
     /// Largest packet seen, in bytes.
     pub max_packet: u32,
-    /// How long the packet that was looked at last had waited, in units of the law.
+    /// Sojourn time of the packet that was looked at last, in units of the law.
     last_delay: u64,
 }
 
@@ -106,9 +106,10 @@ impl Counters {
 /// State of one queue. Times are in units of the law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodelState {
-    /// Until when the delay must stay above target to be called standing; zero while it is below.
+    /// Time until which the delay must stay above target to be called standing; zero while it is
+    /// below.
     first_above: u64,
-    /// When the next signal is due; zero before the first spell.
+    /// Time at which the next signal is due; zero before the first spell.
     drop_next: u64,
     /// Signals in this spell, or in the last one.
     count: u32,
@@ -163,12 +164,12 @@ impl Law {
         }
     }
 
-    /// How long the packet that was looked at last had waited.
+    /// Sojourn time of the packet that was looked at last.
     pub fn last_delay(&self, counters: &Counters) -> Span {
         Span(counters.last_delay << self.shift)
     }
 
-    /// How long `packet` has waited at `now`, both in units of the law.
+    /// Sojourn time of `packet` at `now`, both in units of the law.
     #[inline(always)]
     fn sojourn(&self, packet: &Packet, now: u64) -> u64 {
         now.saturating_sub(packet.enqueued.0 >> self.shift)
@@ -251,7 +252,7 @@ impl CodelState {
         (self.count, self.lastcount)
     }
 
-    /// When the next signal is due, if the queue is in a spell of them.
+    /// Time at which the next signal is due, if the queue is in a spell of them.
     pub fn drop_next(&self, law: &Law) -> Option<Time> {
         (self.spell != Spell::Off).then_some(Time(self.drop_next << law.shift))
     }

@@ -1,11 +1,11 @@
 //! 1/sqrt(count), by which CoDel's family spaces its signals (RFC 8289, section 5), in Q0.32.
 //!
 //! [`Arithmetic::Exact`] computes it by an integer square root: right to the last bit for every
-//! count. [`Arithmetic::Linux`] does as Linux's cake: a table for counts below 16, above that one
-//! Newton step from the last value, `x' = x * (3 - count * x^2) / 2`, which is 0.16 % off at 16,
-//! 0.001 % at 200, and loses bits again above 10^5. Linux up to 6.11 filled the table by four
-//! Newton steps from each entry to the next, which leaves 1/sqrt(2) short by 0.06 %; since 6.12 the
-//! table is right to the last bits.
+//! count. [`Arithmetic::Linux`] does as Linux's cake. For counts below 16 there is a table; from 16
+//! on it takes one Newton step from the last value, `x' = x * (3 - count * x^2) / 2`. That is
+//! 0.16 % off at 16, 0.001 % at 200, and loses bits again above 10^5. Linux up to 6.11 filled the
+//! table by four Newton steps from each entry to the next, which leaves 1/sqrt(2) short by 0.06 %.
+//! Since 6.12 the table is right to the last bits.
 
 use crate::rate::{Arithmetic, Release};
 
@@ -52,8 +52,8 @@ pub fn next(arithmetic: Arithmetic, previous: u32, count: u32) -> u32 {
     }
 }
 
-/// As [`next`] for CoDel proper, of whose root Linux keeps the upper 16 bits, without a table: 1.5
-/// % off at 2 (the first step from 1), less than 0.2 % from 5 on.
+/// As [`next`] for CoDel proper, of whose root Linux keeps the upper 16 bits, without a table. The
+/// root is 1.5 % off at 2 (the first step from 1), less than 0.2 % from 5 on.
 #[inline]
 pub fn next_short(arithmetic: Arithmetic, previous: u32, count: u32) -> u32 {
     match arithmetic {
@@ -74,7 +74,7 @@ const fn newton_step(x: u32, count: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// How far `x` is from 1/sqrt(count), relative, in units of 2^-32 (to first order).
+    /// Relative error of `x` as 1/sqrt(count), in units of 2^-32 (to first order).
     fn error(x: u32, count: u32) -> u64 {
         let product = (u128::from(x) * u128::from(x) * u128::from(count)) >> 32;
         (product.abs_diff(1 << 32) / 2) as u64

@@ -2,9 +2,9 @@
 //! root of it (De Schepper et al. 2016; RFC 9332, appendix A).
 //!
 //! Every `tupdate` a base probability moves by alpha * (delay - target) + beta * (delay - last
-//! delay). Scalable senders (DCTCP, Prague) are marked with `coupling` times it, classic ones
-//! (Reno, CUBIC) marked or dropped with its square, so that both get the same rate (section 2.1).
-//! Unlike PIE's, the steps need no tuning: the square makes the loop linear.
+//! delay). Scalable senders (DCTCP, Prague) are marked with `coupling` times that probability.
+//! Classic ones (Reno, CUBIC) are marked or dropped with its square. So both get the same rate
+//! (section 2.1). Unlike PIE's, the steps need no tuning: the square makes the loop linear.
 //!
 //! Numbers are Linux's: a probability of one is 32 bits that are all set. A weight is kept rounded
 //! down to 2^-38 of that for each nanosecond, and shown rounded down once more. Of a step of more
@@ -43,8 +43,8 @@ pub struct Pi2Params {
 }
 
 impl Default for Pi2Params {
-    /// For a typical round trip of 15 ms and one of 100 ms at most: RFC 9332, appendix A.1, but for
-    /// `tupdate`, which is 15 ms there and 16 in Linux.
+    /// For a typical round trip of 15 ms and one of 100 ms at most (RFC 9332, appendix A.1). Only
+    /// `tupdate` is Linux's: it is 15 ms in the RFC and 16 ms here.
     fn default() -> Pi2Params {
         Pi2Params {
             target: Span::from_millis(15),
@@ -57,9 +57,9 @@ impl Default for Pi2Params {
 
 impl Pi2Params {
     /// Settings for round trips of `max_rtt` at most and `typical_rtt` usually, as `tc` computes
-    /// them (RFC 9332, appendix A.1): alpha = 0.1 * tupdate / max_rtt^2, beta = 0.3 / max_rtt. The
-    /// longest is six typical ones, unless both are said. None if alpha would be nothing, as it is
-    /// before beta; neither is ever beyond what Linux can keep.
+    /// them (RFC 9332, appendix A.1). alpha is 0.1 * tupdate / max_rtt^2, beta is 0.3 / max_rtt.
+    /// The longest is six typical ones, unless both are said. None if alpha would be zero, as it is
+    /// before beta. Neither is ever beyond what Linux can keep.
     pub fn for_round_trips(max_rtt: Option<Span>, typical_rtt: Option<Span>) -> Option<Pi2Params> {
         // 0.1 and 0.3 as C has them in single precision, in units of 2^-27.
         const TENTH: u128 = 13_421_773;

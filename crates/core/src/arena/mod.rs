@@ -1,11 +1,12 @@
 //! Packet storage: a fixed number of slots and lists threaded through them by index.
 //!
-//! A [`List`] is two indices; the links live in the packets themselves, so a queue costs eight
-//! bytes and moving a packet costs one cache line.
+//! A [`List`] is two indices, and the links live in the packets themselves. So a queue costs eight
+//! bytes, and moving a packet costs one cache line.
 //!
-//! Memory is either reserved at construction, and touched only as it is first used; or there is a
-//! page at first, and more come and go as needed (`pages.rs`). A look beyond the slots that were
-//! reserved is a look into the pages: where all are reserved, pages cost nothing.
+//! Memory is either reserved at construction, and touched only as it is first used. Or it is
+//! reserved for the first slots only, and pages of others come and go as needed (`pages.rs`). A
+//! look beyond the slots that were reserved is a look into the pages: where all are reserved, pages
+//! cost nothing.
 //!
 //! Rule for callers: a `List` belongs to the arena that filled it, and to no other.
 
@@ -287,7 +288,7 @@ impl Arena {
         run
     }
 
-    /// When the packet in `slot` came.
+    /// Time at which the packet in `slot` came.
     fn enqueued(&self, slot: u32) -> Time {
         self.get(slot).map_or(Time::ZERO, |packet| packet.enqueued)
     }

@@ -1,8 +1,9 @@
 //! Pages of slots that come and go: what an arena is made of where memory is taken as needed.
 //!
 //! Free slots of a page are a list through their packets' links. Slots pass between pages and the
-//! arena's stack of free ones several at a time. A page all of whose slots have come back is given
-//! up when another one has, too: so a queue that swings about a page's end takes and gives nothing.
+//! arena's stack of free ones several at a time. A page all of whose slots have come back keeps its
+//! memory until all slots of another one have, too. So a queue that swings about a page's end takes
+//! and gives nothing.
 
 use alloc::vec::Vec;
 

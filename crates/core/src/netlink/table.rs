@@ -1,7 +1,7 @@
 //! Attributes of a discipline as a table, by which they are read and written.
 //!
 //! As Linux does: first all attributes are looked at in their order, each against what is declared
-//! for its number; then the values are taken in the table's order, which is that of dumps. Of
+//! for its number. Then the values are taken in the table's order, which is that of dumps. Of
 //! attributes with the same number the last counts.
 
 use super::attribute::{Attribute, Attributes, Options};
@@ -9,7 +9,7 @@ use super::error::{Error, Problem};
 use super::writer::Writer;
 use crate::time::Span;
 
-/// How exact Linux is with a discipline's attributes, which depends on its age.
+/// Strictness of Linux about a discipline's attributes, which depends on the discipline's age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rules {
     /// Unknown attributes, bytes too many and bytes behind the last attribute are ignored.
@@ -20,7 +20,7 @@ pub(crate) enum Rules {
 
 /// The attributes of settings `P`.
 pub(crate) struct Table<P: 'static> {
-    /// How exact Linux is with them.
+    /// Strictness of Linux about them.
     pub rules: Rules,
     /// Attributes with a meaning, in the order in which Linux dumps them.
     pub fields: &'static [Field<P>],

@@ -16,11 +16,11 @@ use crate::time::Time;
 /// hold 100 ms.
 pub const MAX_PACKETS: u32 = 1 << 20;
 
-/// Bytes of a limit in bytes for which there is one slot: the smallest TCP/IPv4 packet, as it is on
-/// a device without a link header.
+/// Bytes of a limit in bytes for each slot: the length of the smallest TCP/IPv4 packet on a device
+/// without a link header.
 pub const BYTES_PER_SLOT: u32 = 40;
 
-/// How much a queue may hold.
+/// Most that a queue may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Packets.
@@ -121,7 +121,7 @@ impl BookedQueue {
     }
 
     /// Puts a copy of `packet`, for which there is room, at the end, as one that is there since
-    /// `enqueued`, and gives the copy out to be changed. None if memory for more is short.
+    /// `enqueued`. Returns the copy, to be changed. None if memory for more is short.
     #[cold]
     pub fn insert(&mut self, packet: &Packet, enqueued: Time) -> Option<&mut Packet> {
         let full = self.chain.make_room()?;

@@ -4,8 +4,8 @@
 //! It is then sent, unless [`Books::withdraw`] or [`Books::discard`] follows. That is how packets
 //! in = packets out + dropped + queued.
 //!
-//! A pair of enqueue and dequeue is bound by what it stores to memory, one word a cycle: nothing is
-//! counted here that follows from other counters.
+//! The cost of a pair of enqueue and dequeue is what it stores to memory, one word a cycle. So
+//! nothing is counted here that follows from other counters.
 
 use crate::packet::Packet;
 use crate::qdisc::{DropReason, PacketOwner, Totals};

@@ -1,9 +1,9 @@
 //! A discipline below a shaper.
 //!
 //! A shaper must know the length of the next packet before it may send it. Where the discipline
-//! below can show it ([`Qdisc::peek`]) it stays there; else it is taken out and held, as Linux does
-//! with `qdisc_peek_dequeued`: an AQM below has then had its say, but the packet counts against the
-//! limits below until it is sent.
+//! below can show that packet ([`Qdisc::peek`]), it stays there. Else it is taken out and held, as
+//! Linux does with `qdisc_peek_dequeued`. An AQM below has then had its say, but the packet counts
+//! against the limits below until it is sent.
 //!
 //! Whatever the discipline below gives up is counted on its way to the owner ([`Tally`]).
 
@@ -229,7 +229,7 @@ impl Child {
         self.holds.then_some(&self.held)
     }
 
-    /// When there may be a packet; None while nothing is queued.
+    /// Earliest time at which there may be a packet; None while nothing is queued.
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
         match self.held() {

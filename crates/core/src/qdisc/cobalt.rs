@@ -1,9 +1,9 @@
 //! `cobalt`: one queue under COBALT, cake's CoDel and BLUE, without the rest of cake. Ours.
 //!
-//! An arrival that finds `limit` packets is dropped, as in cake's overflow from the queue that is
-//! longest, and tells COBALT so; all else is decided when packets leave, in `aqm/cobalt.rs`. As in
-//! cake, the last packet of the queue may be marked but is never dropped by CoDel or BLUE. The
-//! words are `codel`'s.
+//! An arrival that finds `limit` packets is dropped, and COBALT is told of it, as when cake
+//! overflows and takes from its longest queue. All else is decided when packets leave, in
+//! `aqm/cobalt.rs`. As in cake, the last packet of the queue may be marked but is never dropped by
+//! CoDel or BLUE. The words are `codel`'s.
 
 use alloc::boxed::Box;
 use alloc::string::String;

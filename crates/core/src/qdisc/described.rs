@@ -18,9 +18,8 @@ pub type Names = &'static [(&'static str, &'static str)];
 
 /// Settings that words describe. Every discipline's `Params` are.
 ///
-/// With its line in the list of `qdisc/mod.rs` this is all that a discipline needs to be known
-/// wherever disciplines are: on the command line, in configuration files, scenarios, tables, JSON
-/// and property tests.
+/// With its line in the list of `qdisc/mod.rs` this is all that makes a discipline known. It then
+/// exists on the command line, in configuration files, scenarios, tables, JSON and property tests.
 pub trait Described: Sized + PartialEq {
     /// The discipline's name, the first word, and what it is, in one line. Most have one name.
     const NAMES: Names;
@@ -117,8 +116,8 @@ pub trait Described: Sized + PartialEq {
         false
     }
 
-    /// True if the settings are those of `other`, as far as that can be told without looking at
-    /// what stands below: it must not take stack for each level.
+    /// True if the settings are those of `other`, as far as that can be told without a look at what
+    /// stands below. The comparison must not take stack for each level.
     fn is_surely(&self, other: &Self) -> bool {
         self == other
     }
@@ -128,7 +127,8 @@ pub trait Described: Sized + PartialEq {
         Needs::MOST
     }
 
-    /// Why it drops what comes, if its settings leave no room for a full packet of `device`.
+    /// Reason for which it drops what comes, if its settings leave no room for a full packet of
+    /// `device`.
     fn drops_all(&self, device: &Device) -> Option<String> {
         let _ = device;
         None
@@ -186,7 +186,7 @@ impl Config {
         self.filters_acks() || self.children().into_iter().any(|(_, child)| child.wants_acks())
     }
 
-    /// Why packets will be dropped whatever comes, if so.
+    /// Reason for which packets will be dropped whatever comes; None if there is none.
     pub fn passes_nothing(&self, device: &Device) -> Option<String> {
         let below =
             || self.children().into_iter().find_map(|(_, child)| child.passes_nothing(device));
@@ -194,7 +194,8 @@ impl Config {
     }
 }
 
-/// Why no full packet fits, if `value`, which the words `option` say, is below `least`.
+/// Reason for which no full packet fits, if `value`, which the words `option` say, is below
+/// `least`.
 pub(super) fn too_small(option: &str, value: u64, least: u32) -> Option<String> {
     (value < least.into()).then(|| match least {
         1 => format!("`{option} {value}` leaves no room for a packet"),

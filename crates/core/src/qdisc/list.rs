@@ -1,6 +1,6 @@
-//! Everything that follows from the list of disciplines: modules, [`Config`](super::Config) and
-//! [`Detail`](super::Detail), the way from either to what its discipline can do with it, and the
-//! table of names.
+//! Everything that follows from the list of disciplines: modules, [`Config`](super::Config),
+//! [`Detail`](super::Detail) and the table of names. Calls on a `Config` or a `Detail` lead from
+//! here to the discipline that it is of.
 
 /// Takes a line a discipline, `module: Variant,`: a module beside this one whose `Params` are
 /// [`Described`](super::Described), and what it is called in `Config`. The order is that of
@@ -64,9 +64,9 @@ macro_rules! disciplines {
                 match self { $($(#[$when])* Config::$variant(params) => params.name(),)* }
             }
 
-            /// Writes the settings as words, without the discipline's name: with [`Digits::AsTc`]
-            /// exactly what `tc qdisc show` prints (a space after the last word where `tc` leaves
-            /// one); with [`Digits::Exact`] words that give the same settings when read.
+            /// Writes the settings as words, without the discipline's name. With [`Digits::AsTc`]
+            /// they are exactly what `tc qdisc show` prints, with a space after the last word where
+            /// `tc` leaves one. With [`Digits::Exact`] they give the same settings when read.
             ///
             /// A cake `target` that was not set by `rtt` has no words, in `tc` as here.
             pub fn write_words(

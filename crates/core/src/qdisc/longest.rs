@@ -1,8 +1,8 @@
-//! Which of many queues has most bytes, for disciplines that take from the longest.
+//! Search for the queue with most bytes, for disciplines that take from the longest of many.
 //!
-//! Up to [`PER_LOOP`] queues are looked at one by one when the question comes. Of more, a
-//! tournament is kept: a binary tree over the queues in which each node has the larger weight of
-//! its two children; a change costs a step for each level. Answers are the same.
+//! Up to [`PER_LOOP`] queues are looked at one by one when the question comes. For more, a
+//! tournament is kept: a binary tree over the queues, each node with the larger weight of its two
+//! children. A change costs a step for each level. Answers are the same.
 
 use alloc::boxed::Box;
 
@@ -58,8 +58,9 @@ impl Longest {
         }
     }
 
-    /// The number of the queue with most bytes, of several the first from number `start` on, where
-    /// the first follows the last; none if all are empty. `queue` gives a queue by its number.
+    /// The number of the queue with most bytes; None if all are empty. Of several, the first from
+    /// number `start` on, where the first queue follows the last. `queue` gives a queue by its
+    /// number.
     #[cold]
     pub fn from<'a>(&self, start: u32, queue: impl Fn(u32) -> Option<&'a Queue>) -> Option<u32> {
         let start = if start < self.queues { start } else { 0 };

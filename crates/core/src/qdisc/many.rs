@@ -2,12 +2,12 @@
 //!
 //! A packet's queue is found by its keyed hash. The scheduler is DRR++ (RFC 8290, section 4.2) or,
 //! with `savings`, DRR with limited deficit savings (`sched/savings.rs`). Under savings a queue
-//! that runs empty now and then still gets its full share, and a sparse flow is served in the next
+//! that runs empty now and then still gets its full share. A sparse flow is then served in the next
 //! turn, which is one packet long. All queues share one limit of packets and one of memory. A
 //! discipline of this kind is its settings and an implementation of [`FlowAqm`].
 //!
 //! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued` is the sum of
-//! sent, dropped and queued; a queue and all that decides about it are one cache line or two.
+//! sent, dropped and queued. A queue and all that decides about it are one cache line or two.
 //! Memory may stay above its limit after an arrival, as in Linux, but then no packet is added
 //! without another dropped. A call does a bounded number of steps, and the next goes on.
 
@@ -85,8 +85,8 @@ pub trait FlowAqm: Sized + Send + 'static {
     fn new(params: &Self::Params, device: &Device) -> Result<Self, ConfigError>;
     /// The settings that all disciplines of this kind have.
     fn settings(params: &Self::Params) -> Settings;
-    /// Packets that the queue with most bytes loses at once when a limit is reached: the older half
-    /// of them, at most so many, and at most [`PER_LOOP`].
+    /// Most packets that the queue with most bytes loses at once when a limit is reached. It loses
+    /// the older half of its bytes, within this number and [`PER_LOOP`].
     fn batch(params: &Self::Params) -> u32 {
         let _ = params;
         1
@@ -145,7 +145,7 @@ pub trait FlowAqm: Sized + Send + 'static {
     fn statistics(&self, lists: &Lists, totals: &mut Totals) -> Detail;
 }
 
-/// How the scheduler's lists stand, for statistics.
+/// State of the scheduler's lists, for statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lists {
     /// Times that a flow which had been idle came back.
@@ -187,7 +187,7 @@ impl<S> Scheduled for Flow<S> {
 struct Taken {
     /// Its queue.
     index: u32,
-    /// Where it lies.
+    /// Slot of the store in which it lies.
     slot: u32,
     /// Its bytes.
     len: u32,
@@ -458,8 +458,8 @@ impl<A: FlowAqm> Queues<A> {
         }
     }
 
-    /// Where the packet lies that is to be sent: the one in `slot`, which was taken out of queue
-    /// `index` and does not pass at once, or the first one after it that may. None: all were
+    /// Slot of the packet to be sent: the one in `slot`, or the first one after it that may go. The
+    /// packet in `slot` was taken out of queue `index` and does not pass at once. None: all were
     /// dropped, or as many as `budget` allows.
     #[inline(never)]
     fn decide(

@@ -5,9 +5,12 @@
 //! [`Qdisc::next_event`] has come. Times passed to one discipline never decrease.
 //!
 //! Invariants of all of them, asserted by the property tests:
-//! packets in = packets out + dropped + queued; every drop and mark has a counted reason; nothing
-//! allocates outside construction and [`Managed::prepare`]; a call of `enqueue` or `dequeue`
-//! takes at most [`steps::MOST`](crate::steps::MOST) steps, whatever is queued.
+//!
+//! * packets in = packets out + dropped + queued;
+//! * every drop and mark has a counted reason;
+//! * nothing allocates outside construction and [`Managed::prepare`];
+//! * a call of `enqueue` or `dequeue` takes at most [`steps::MOST`](crate::steps::MOST) steps,
+//!   whatever is queued.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -91,7 +94,7 @@ impl Config {
     }
 }
 
-/// Why a discipline gave a packet up.
+/// The reason for which a discipline gave a packet up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DropReason {
@@ -225,18 +228,18 @@ pub trait Qdisc {
     /// `dequeue`, this packet or an older one, goes to `owner` with its reason.
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner);
 
-    /// The next packet to send at `now`, or None: nothing is queued, or the shaper says not yet;
-    /// or, while [`Qdisc::next_event`] is not later than `now`, this call has done as much work as
-    /// one may, and the next goes on where it stopped.
+    /// The next packet to send at `now`. None: nothing is queued, or the shaper says not yet. It
+    /// may also be that this call has done as much work as one may. Then [`Qdisc::next_event`] is
+    /// not later than `now`, and the next call goes on where this one stopped.
     ///
-    /// It lies where it was queued, and is the caller's until the next call. Descriptors are handed
-    /// over by reference, since a pair of enqueue and dequeue costs what it writes to memory: a
-    /// store takes a cycle, and each copy of a descriptor four of them.
+    /// The packet lies where it was queued, and is the caller's until the next call. Descriptors
+    /// are handed over by reference, since a pair of enqueue and dequeue costs what it writes to
+    /// memory. A store takes a cycle, and each copy of a descriptor takes four of them.
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet>;
 
-    /// When `dequeue` may next return a packet; None while nothing is queued. A time in the past
-    /// means now, also after a call that returned none. Calling early is harmless, calling late
-    /// costs only quality.
+    /// Earliest time at which `dequeue` may next return a packet; None while nothing is queued. A
+    /// time in the past means now, also after a call that returned none. Calling early is harmless,
+    /// calling late costs only quality.
     fn next_event(&self) -> Option<Time>;
 
     /// The packet that `dequeue` would return now, where that is known without changing anything.
@@ -245,13 +248,13 @@ pub trait Qdisc {
         None
     }
 
-    /// Notes packets that the parent has taken out only to look at: they count against limits as if
+    /// Notes packets that the parent has taken out only to look at. They count against limits as if
     /// they were queued here still, as in Linux (`qdisc_peek_dequeued`).
     fn lend(&mut self, lent: Backlog, now: Time) {
         let _ = (lent, now);
     }
 
-    /// Where the packet that `dequeue` last returned had stood: tier and queue. None for
+    /// Tier and queue in which the packet that `dequeue` last returned had stood. None for
     /// disciplines that have neither.
     fn placement(&self) -> Option<(u8, u32)> {
         None
@@ -274,14 +277,15 @@ pub trait Managed: Qdisc + Any {
     /// A copy of all counters.
     fn snapshot(&self) -> Snapshot;
 
-    /// Packets that were marked here or below: `marked` of the snapshot, for which a discipline
-    /// above needs no room on the stack for all of it.
+    /// Packets that were marked here or below: `marked` of the snapshot. A discipline above needs
+    /// no room on the stack for all of a snapshot to learn it.
     fn marked(&self) -> u64 {
         self.snapshot().totals.marked
     }
 
-    /// True if it is empty, and a packet that went past it now would change nothing of what becomes
-    /// of later ones, but for what [`Aqm::is_at_rest`](single::Aqm::is_at_rest) allows.
+    /// True if it is empty, and a packet may go past it now, unseen, without a change to what
+    /// becomes of later ones. Deviations are allowed as for
+    /// [`Aqm::is_at_rest`](single::Aqm::is_at_rest).
     fn is_at_rest(&self) -> bool {
         false
     }
@@ -367,13 +371,13 @@ pub struct Device {
     pub seed: u64,
     /// The handle (`major:0`) that packet classes are compared with; 0: none is like it.
     pub handle: u32,
-    /// How transmission times are rounded.
+    /// Rounding of transmission times: exact, or as in a release of Linux.
     pub arithmetic: crate::rate::Arithmetic,
     /// Present time: timers of the discipline count from here.
     pub now: Time,
-    /// When its timers fire.
+    /// Times at which its timers fire: exact, or at the ticks of a kernel.
     pub tick: Tick,
-    /// When memory for packets is taken.
+    /// Time at which memory for packets is taken: at construction, or as packets come.
     pub memory: Memory,
 }
 

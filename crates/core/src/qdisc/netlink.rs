@@ -1,6 +1,6 @@
 //! Settings and statistics as Linux's rtnetlink has them, for disciplines that Linux has.
 //!
-//! The bytes are those of `TCA_OPTIONS` and `TCA_STATS_APP`, so that unmodified programs (`tc`,
+//! The bytes are those of `TCA_OPTIONS` and `TCA_STATS_APP`. So unmodified programs (`tc`,
 //! systemd-networkd) set and show a discipline of ours under the name of Linux's. What Linux
 //! refuses is refused here, with its error number. Each discipline's attributes stand in its room,
 //! `netlink.rs`; recordings of the real `tc` are the test (tests/data/tc/netlink.txt).
@@ -34,7 +34,7 @@ pub(super) type WriteClass = fn(&Class, Time, &mut Writer<'_>);
 pub(super) struct Request<'a> {
     /// The options, if there are any.
     pub options: Option<Options<'a>>,
-    /// Where the discipline is to stand.
+    /// Device at which the discipline is to stand.
     pub device: &'a Device,
 }
 

@@ -11,7 +11,7 @@ use super::{Backlog, Config, DropReason, Snapshot};
 use crate::tc::units::shown_size;
 use crate::tc::{Digits, Json};
 
-/// How much to show of the statistics.
+/// Extent of the statistics to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistics {
     /// None (`tc qdisc show`).
@@ -23,7 +23,7 @@ pub enum Statistics {
     All,
 }
 
-/// Where a discipline hangs.
+/// Place at which a discipline hangs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parent {
     /// At the device.
@@ -40,7 +40,7 @@ pub struct QdiscView<'a> {
     pub handle: u32,
     /// The device, if it is to be named.
     pub dev: Option<&'a str>,
-    /// Where it hangs.
+    /// Place at which it hangs.
     pub parent: Parent,
     /// References to it; `tc` names them unless there is one. The kernel has two for a root.
     pub refcnt: u32,

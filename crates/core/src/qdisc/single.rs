@@ -1,8 +1,8 @@
 //! One queue under one AQM: the common part of `codel`, `pie`, `red`, `blue`, `cobalt` and `sfb`.
 //!
 //! The queue, its limit and its books are here, once. An [`Aqm`] is asked about every arrival and
-//! every departure, and told of the arrivals that found no room and of the times that the queue was
-//! found empty. A discipline of this kind is its settings and an implementation of [`Aqm`].
+//! every departure. It is also told of arrivals that found no room, and of times at which the queue
+//! was found empty. A discipline of this kind is its settings and an implementation of [`Aqm`].
 //!
 //! Invariants: order is never changed; `enqueued = sent + dropped + queued`; at most
 //! [`super::fifo::MAX_PACKETS`] packets; what an AQM does for one packet is bounded.
@@ -33,10 +33,12 @@ pub enum Fate {
 
 /// Active queue management of one queue.
 ///
-/// Calls come in this order: for each arrival that finds room [`Aqm::admits`], and unless it does
-/// [`Aqm::arrives`]; then [`Aqm::refused`], or [`Aqm::queued`] unless it was to
-/// be dropped; for each packet taken out [`Aqm::passes`], and [`Aqm::leaves`] unless it does; and
-/// [`Aqm::found_empty`] when there was none to take. Times never decrease.
+/// An arrival that finds room is put to [`Aqm::admits`], except while a packet is lent to the
+/// parent or memory has to be taken first. If it was not admitted, [`Aqm::arrives`] decides. Unless
+/// the packet is to be dropped, [`Aqm::queued`] follows or, for want of room or memory,
+/// [`Aqm::refused`]. For each packet taken out [`Aqm::passes`] is called, and [`Aqm::leaves`]
+/// unless it passes. When there was none to take, [`Aqm::found_empty`] is called. Times never
+/// decrease.
 ///
 /// `admits` and `passes` are for the common case, in which there is nothing to decide. They should
 /// do with little and call nothing: what a call saves and restores costs as much as an AQM.
@@ -51,7 +53,7 @@ pub trait Aqm: Sized + Send + 'static {
 
     /// A queue that was always empty.
     fn new(params: &Self::Params, device: &Device) -> Result<Self, ConfigError>;
-    /// How much the queue may hold.
+    /// Most that the queue may hold.
     fn limit(params: &Self::Params, device: &Device) -> Limit;
     /// Other settings from now on; what was learnt stays. `spare` was made with these settings, for
     /// this change: what it has may be taken.
@@ -100,8 +102,8 @@ pub trait Aqm: Sized + Send + 'static {
     fn is_at_rest(&self) -> bool {
         false
     }
-    /// `backlog` counts as queued from now on: the parent has taken a packet out to look at it, or
-    /// sends it after that, or settings change.
+    /// `backlog` counts as queued from now on. Either the parent has taken a packet out to look at
+    /// it, or sends it after that, or settings change.
     fn lends(&mut self, backlog: Backlog, now: Time) {
         let _ = (backlog, now);
     }
@@ -195,8 +197,8 @@ impl<A: Aqm> Single<A> {
         Some((slot, self.aqm.passes(self.queue.packet(slot)?, left, now)))
     }
 
-    /// Sends the packet in `slot`, which does not pass at once, or the first one after it that may,
-    /// unless that takes more than a call may do.
+    /// Sends the packet in `slot`, which does not pass at once, or the first one after it that may
+    /// leave. None if all were dropped, or if that takes more than a call may do.
     #[inline(never)]
     fn decide(
         &mut self,

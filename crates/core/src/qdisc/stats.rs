@@ -66,11 +66,11 @@ pub struct Class {
     pub count: u32,
     /// Signals with which it began, where that is remembered.
     pub lastcount: u32,
-    /// When the next signal is due; None outside a spell of them.
+    /// Time of the next signal; None outside a spell of them.
     pub drop_next: Option<Time>,
     /// BLUE's drop probability, Q0.32.
     pub p_drop: u32,
-    /// When BLUE last changed it.
+    /// Time of BLUE's last change of `p_drop`.
     pub blue_timer: Time,
 }
 
@@ -221,8 +221,8 @@ impl Figure for bool {
     }
 }
 
-/// Makes the statistics of a discipline from their fields, which are shown under their names and in
-/// this order: text in lines, which a `;` divides.
+/// Makes the statistics of a discipline from their fields. These are shown under their names and in
+/// this order: as text in lines, which a `;` divides.
 macro_rules! figures {
     (
         $(#[$meta:meta])*

@@ -150,7 +150,7 @@ impl<M: Truesizes> Store<M> {
     }
 
     /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and
-    /// changed there; with it the bytes that are still queued in all. [`Store::send`] or
+    /// changed there. Returns with it the bytes that are still queued in all. [`Store::send`] or
     /// [`Store::discard`] must follow.
     #[inline]
     pub fn detach(&mut self, queue: &mut Queue) -> Option<(u32, &mut Packet, u64)> {

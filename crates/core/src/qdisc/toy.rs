@@ -56,7 +56,7 @@ impl Described for Params {
 figures! {
     /// Its counters: `simnel show` prints them under these names, as text and as JSON.
     pub struct Stats {
-        /// How long the packet that left last had waited.
+        /// Waiting time of the packet that left last.
         waited: Span,
         /// Newcomers that were refused.
         refused: u32,

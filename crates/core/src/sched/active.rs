@@ -1,9 +1,8 @@
 //! Active lists: flows with packets in the order of their turns, as deficit round robin keeps them.
 //!
-//! Flows join at the end and are served at the front. Since only the first one leaves as a matter
-//! of course, a flow is linked to the one behind it and to no other: a turn costs half the stores
-//! that a [`Rotation`](super::rotation::Rotation) needs, from whose middle flows may leave at any
-//! time.
+//! Flows join at the end and are served at the front. Only the first one ever leaves, so a flow is
+//! linked to the one behind it and to no other. A turn costs half the stores that a
+//! [`Rotation`](super::rotation::Rotation) needs, from whose middle flows may leave at any time.
 
 use super::rotation::{known, Linked, NIL};
 

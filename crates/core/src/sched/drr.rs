@@ -1,9 +1,9 @@
 //! Deficit round robin (Shreedhar and Varghese 1995), one rotation of flows that have packets.
 //!
-//! Two ways to pay. `next_covered`: a flow is served when its deficit covers its first packet,
-//! and else gets its quantum and goes to the end; the published algorithm, and Linux's `drr`.
-//! `next_solvent`: a flow is served while it is not in debt, whatever its first packet; the
-//! difference is one packet at most, and the packet need not be looked at. `sfq` and DRR++
+//! Two ways to pay. With `next_covered` a flow is served when its deficit covers its first packet,
+//! and else gets its quantum and goes to the end. This is the published algorithm, and Linux's
+//! `drr`. With `next_solvent` a flow is served while it is not in debt, whatever its first packet.
+//! The difference is one packet at most, and the packet need not be looked at. `sfq` and DRR++
 //! ([`super::sparse`]) do it so.
 //!
 //! Caller's rules: [`Drr::activate`] for a flow that has got its first packet, [`Drr::retire`] for

@@ -1,11 +1,11 @@
 //! Scheduling: whom to serve next.
 //!
 //! One family, deficit round robin (Shreedhar and Varghese 1995), in the forms that disciplines
-//! need; each is a few rules over lists of flows ([`active`], [`rotation`]) and one [`Account`] in
+//! need. Each is a few rules over lists of flows ([`active`], [`rotation`]) and one [`Account`] in
 //! each flow:
 //!
-//! * [`drr`]: as published, a packet is sent once its flow has saved up for it; and the form in
-//!   which a flow may run into debt by one packet, which needs no look at the packet;
+//! * [`drr`]: two forms. As published, a packet is sent once its flow has saved up for it. In the
+//!   other a flow may run into debt by one packet, which needs no look at the packet;
 //! * [`sparse`]: DRR++, where flows without a standing queue go first;
 //!   its debts, where they are many, wait in a [`wheel`];
 //! * [`savings`]: DRR-LDS, where empty queues save up, too.
@@ -36,7 +36,7 @@ pub const MOST_BYTES: u32 = ByteTime::MOST_BYTES;
 /// Largest quantum that is paid in full, and most savings: their sum fits an `i32`.
 const MOST_QUANTUM: u32 = 1 << 30;
 
-/// Which list of its scheduler a flow stands in.
+/// List of its scheduler that a flow stands in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Standing {
@@ -65,7 +65,7 @@ pub struct Account {
     links: Links,
     /// Bytes that the flow may send; below zero it is in debt.
     pub deficit: i32,
-    /// Where it stands.
+    /// The list that it stands in.
     pub standing: Standing,
     /// Part of a quantum that it gets in a round, of 65536: kept in [`parallel`] queues only.
     pub weight: u16,

@@ -1,7 +1,7 @@
 //! Limited deficit savings: DRR-LDS (Menth, Mehl and Veith, "Deficit Round Robin with Limited
 //! Deficit Savings (DRR-LDS) for Fairness among TCP Users", section 3).
 //!
-//! With DRR a queue earns nothing while it is empty, so a user whose few connections leave the
+//! With DRR a queue earns nothing while it is empty. So a user whose few connections leave the
 //! queue empty now and then gets less than one whose many connections never do. Here empty queues
 //! earn, too, up to a limit, and are served at once when a packet comes. Every flow is in one of
 //! three lists (the paper's F, E and C):
@@ -20,9 +20,9 @@
 //! Eligible flows are served in turn, one packet each. Only when there is none do those that
 //! collect get a quantum each, in turn, until one becomes eligible or none collects.
 //!
-//! Where the paper is silent: a packet larger than the limit comes to a fresh flow: the flow
-//! collects, and while it is occupied it may collect beyond the limit. An AQM drops the first
-//! packet and a larger one is sent in its place: the deficit falls below zero.
+//! Two cases on which the paper is silent. If the first packet of a fresh flow is larger than the
+//! limit, the flow collects. While it is occupied it may collect beyond the limit. If an AQM drops
+//! the first packet and a larger one is sent in its place, the deficit falls below zero.
 //!
 //! Caller's rule: after anything that changes a flow's queue, [`Savings::settle`]. A choice ends at
 //! the latest when its call has no budget left; the next call goes on. Debts of many quanta are
@@ -50,8 +50,8 @@ pub struct Savings {
 }
 
 impl Savings {
-    /// A scheduler of the flows with these `numbers`, under which an empty one saves up to `limit`
-    /// bytes; all of them are empty, and become fresh.
+    /// A scheduler of the flows with these `numbers`, in which an empty one saves up to `limit`
+    /// bytes. All of them must be empty, and become fresh.
     pub fn new<F: Scheduled>(limit: u32, flows: &mut [F], numbers: Range<u32>) -> Savings {
         let limit = limit.min(MOST_QUANTUM) as i32;
         let none = Rotation::default();

@@ -1,13 +1,13 @@
 //! The schedulers behind one interface: what disciplines with many flows are built on.
 //!
-//! The caller of a [`Scheduler`] says what happens to a flow's queue, and asks who is next; which
-//! list moves that means is the scheduler's business. Lengths of first packets are asked for only
-//! where a scheduler goes by them (DRR++ does not). [`Sharing`] is one of two, chosen at run time;
-//! whoever asks for every packet asks it once which it is, and then that one.
+//! The caller of a [`Scheduler`] says what happens to a flow's queue, and asks for the next flow to
+//! serve. The scheduler alone moves flows between its lists. Lengths of first packets are asked for
+//! only where a scheduler goes by them (DRR++ does not). [`Sharing`] is one of two, chosen at run
+//! time. A caller that asks for every packet asks once which it is, and then calls that one.
 //!
-//! Caller's rules: [`Scheduler::arrived`] after each packet is queued, [`Scheduler::choose`] for a
-//! flow to take packets from, then [`Scheduler::sent`] or [`Scheduler::found_empty`] for that flow;
-//! and [`Scheduler::dropped`] when a flow lost packets otherwise.
+//! Caller's rules: [`Scheduler::arrived`] after each packet is queued. [`Scheduler::choose`] for a
+//! flow to take packets from, then [`Scheduler::sent`] or [`Scheduler::found_empty`] for that flow.
+//! [`Scheduler::dropped`] when a flow lost packets otherwise.
 
 use super::savings::Savings;
 use super::Scheduled;

@@ -1,13 +1,13 @@
 //! DRR++ as FQ-CoDel has it (RFC 8290, section 4.2): flows without a standing queue go first.
 //!
 //! Two lists. A flow that was idle enters `new` with one quantum and is served from there at
-//! once; when the quantum is used up it joins `old`, where flows share by deficit round robin. A
-//! flow that is found empty leaves; but from `new` it has to pass through `old` first if anybody
-//! waits there, or a stream of short-lived turns could starve the others.
+//! once. When the quantum is used up it joins `old`, where flows share by deficit round robin. A
+//! flow that is found empty leaves. But from `new` it has to pass through `old` first if flows wait
+//! there. Otherwise a stream of short-lived turns could starve the others.
 //!
 //! A flow in debt gets a quantum each time it is looked at. When a call's budget of looks runs
-//! short, flows in debt wait in a [`Wheel`] instead, until it is empty again: then each packet
-//! takes one look, whatever its flow owes.
+//! short, flows in debt wait in a [`Wheel`] instead. While the wheel has flows, each packet takes
+//! one look, whatever its flow owes.
 //!
 //! Caller's rule: [`Sparse::activate`] for each arrival; [`Sparse::choose`] for a flow to take a
 //! packet from, then charge its account, or [`Sparse::found_empty`] if it had none.
@@ -60,8 +60,8 @@ impl<L: Turns> Sparse<L> {
         Ok(Sparse { in_debt: Some(Box::new(Wheel::new(memory)?)), ..Sparse::default() })
     }
 
-    /// No flows; a wheel, unless all is to be decided as in Linux: it looks at flows in debt each
-    /// time round, and draws a number each time.
+    /// No flows; and a wheel, unless all is to be decided as in Linux. Linux looks at flows in debt
+    /// each time round, and draws a random number each time.
     pub fn as_by(arithmetic: Arithmetic, memory: Memory) -> Result<Sparse<L>, NoMemory> {
         match arithmetic {
             Arithmetic::Exact => Sparse::with_wheel(memory),

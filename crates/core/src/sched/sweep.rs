@@ -1,11 +1,11 @@
 //! Debts of many quanta in few looks, for schedulers that give a flow its quantum each time that
 //! they look at it in vain.
 //!
-//! With quanta much smaller than packets, nearly all looks are in vain: flows that owe 1,000 quanta
+//! With quanta much smaller than packets, nearly all looks are in vain. Flows that owe 1,000 quanta
 //! come round 1,000 times before one of them is served. A sweep counts, in one time round, how many
 //! more looks the luckiest flow needs. In the next each flow gets as many quanta at once. The flows
-//! served, their order and their deficits are the same as by single quanta, but for flows whose
-//! queues change during the sweep.
+//! served, their order and their deficits are the same as by single quanta. Only flows whose queues
+//! change during the sweep may differ.
 
 use super::rotation::NIL;
 
@@ -36,8 +36,8 @@ impl Sweep {
         self.begin != NIL
     }
 
-    /// `flow`, whose turn it is, needs `looks` in vain with a quantum each: how many quanta it gets
-    /// for this one.
+    /// Quanta that `flow`, whose turn it is, gets for this look in vain. With a quantum for each it
+    /// needs `looks` of them.
     #[cold]
     pub(super) fn look(&mut self, flow: u32, looks: u32) -> u32 {
         if !self.is_on() {
@@ -65,7 +65,7 @@ impl Sweep {
     }
 }
 
-/// How many quanta `short` bytes are.
+/// Quanta that make up for `short` missing bytes: rounded up, none if `short` is negative.
 #[inline]
 pub(super) fn quanta_for(short: i64, quantum: u32) -> u32 {
     (short.max(0) as u64).div_ceil(u64::from(quantum.max(1))).min(u64::from(u32::MAX)) as u32

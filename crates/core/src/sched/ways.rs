@@ -1,7 +1,8 @@
 //! A set-associative look-up (Piece of CAKE, section III-B).
 //!
-//! A place is found by hash; if another holds it, the seven other places of its set of eight are
-//! tried, first for one's own, then for a free one. Only the ninth of a set shares.
+//! A user's place is found by hash. If another user holds it, the seven other places of its set are
+//! searched: first for the user's own, then for a free one. A set has eight places, and only its
+//! ninth user shares.
 
 use alloc::boxed::Box;
 
@@ -10,7 +11,7 @@ use crate::memory::{filled, NoMemory};
 /// Places in a set.
 pub const WAYS: u32 = 8;
 
-/// How a search ended.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// One's own place; `indirect` if it is not the first of the search.
@@ -63,7 +64,7 @@ pub fn set_of(home: u32) -> impl Iterator<Item = u32> + Clone {
     (0..WAYS).map(move |n| set + ((home + n) & (WAYS - 1)))
 }
 
-/// Which user each queue was given to last.
+/// The user that each queue was given to last, as a hash.
 #[derive(Clone, Debug)]
 pub struct Ways {
     tags: Box<[u32]>,

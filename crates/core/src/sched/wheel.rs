@@ -1,5 +1,7 @@
-//! Flows in debt, by the round in which they will have paid: a hierarchical timing wheel (Varghese
-//! and Lauck 1987) whose time is rounds of deficit round robin.
+//! Flows in debt, by the round in which they will have paid.
+//!
+//! This is a hierarchical timing wheel (Varghese and Lauck 1987) whose time is rounds of deficit
+//! round robin.
 //!
 //! A flow that owes k quanta is looked at k times before it may send. Where many flows owe much,
 //! nearly all looks are in vain: 1,000 flows of one host in CAKE get 1.5 bytes a round each. Here a
@@ -45,9 +47,9 @@ pub struct Wheel<L = ActiveList> {
 /// Slots of equal length.
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    /// Which slots have flows.
+    /// Slots that have flows, a bit each.
     occupied: [u64; WORDS],
-    /// Which words of `occupied` have bits.
+    /// Words of `occupied` that are not zero, a bit each.
     summary: u16,
 }
 
@@ -74,7 +76,7 @@ impl Level {
         }
     }
 
-    /// How far after `slot` the next one with flows is, going round.
+    /// Slots from `slot` on to the next one with flows, going round: zero if it has some itself.
     fn distance(&self, slot: usize) -> Option<u64> {
         let slot = slot % SLOTS as usize;
         let word = slot / 64;

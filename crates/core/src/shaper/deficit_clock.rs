@@ -1,15 +1,15 @@
 //! CAKE's shaper: a virtual clock that each packet moves on by the time it takes at the set rate.
 //!
 //! Piece of CAKE, Algorithm 1, lines 9-17 (line 9 says "after" where "before" is meant). Nothing
-//! may be sent while the clock is ahead of time. A clock that has fallen behind an idle queue is
-//! set to the present, so idling earns no burst; a clock behind a busy queue is left there, so a
-//! driver that wakes late catches up.
+//! may be sent while the clock is ahead of time. If the clock falls behind while the queue is idle,
+//! it is set to the present: idling earns no burst. If it falls behind while the queue is busy, it
+//! is left there: a driver that wakes late catches up.
 //!
-//! Behind the bottleneck (`ingress`) dropped packets are charged too. So that drops alone can never
-//! stop the line, a second, failsafe clock counts only what was delivered, at two thirds of the
-//! rate: sending is blocked only while both are ahead. (Facts A.4.)
+//! Behind the bottleneck (`ingress`) dropped packets are charged too. A second, failsafe clock
+//! counts only what was delivered, at two thirds of the rate. Sending is blocked only while both
+//! are ahead, so that drops alone can never stop the line. (Facts A.4.)
 //!
-//! When an empty queue fills, the failsafe clock may be behind although the first one is ahead;
+//! When an empty queue fills, the failsafe clock may be behind although the first one is ahead.
 //! Linux leaves it there, and so, after drops and a pause, sends up to two thirds of the pause's
 //! worth at once. Here it is set to the present as well, except under `Arithmetic::Linux`.
 //!
@@ -71,7 +71,7 @@ impl DeficitClock {
         self.next_due() > now
     }
 
-    /// When the next packet may be sent.
+    /// Time at which the next packet may be sent.
     #[inline]
     pub fn next_due(&self) -> Time {
         self.next.min(self.failsafe)

@@ -1,8 +1,8 @@
 //! Words of token buckets, which `tbf` and the classes of `htb` share (man tc-tbf, tc-htb).
 //!
 //! Sizes of buckets may carry a cell size (`15k/8`), which means nothing any more. The framing is
-//! `overhead`, `mpu` and `linklayer`. `tc` shows a bucket as the bytes that pass in its time, after
-//! that has been rounded to 64 ns and then to microseconds: 1000 bytes at 3 Mbit/s become 999.
+//! `overhead`, `mpu` and `linklayer`. `tc` shows a bucket as the bytes that pass in its time. That
+//! time has been rounded to 64 ns and then to microseconds: 1000 bytes at 3 Mbit/s become 999.
 
 use core::fmt::{self, Write};
 

@@ -179,8 +179,9 @@ pub fn nearest(word: &str, candidates: impl Iterator<Item = &'static str>) -> Op
     best.map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that make `b` of `a` (optimal string
-/// alignment), case aside; as many as the longer one has bytes if either is beyond comparison.
+/// Fewest insertions, deletions, replacements and swaps of neighbours that make `b` of `a` (optimal
+/// string alignment), case aside. If either has more than [`COMPARED`] bytes: the bytes of the
+/// longer one instead.
 fn edits(a: &[u8], b: &[u8]) -> usize {
     if a.len() > COMPARED || b.len() > COMPARED {
         return a.len().max(b.len());

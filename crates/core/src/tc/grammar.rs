@@ -53,7 +53,7 @@ pub struct Words<'a> {
     amended: usize,
     /// Disciplines that are being read, the present one below the others.
     depth: u32,
-    /// Where the name of `discipline` stands, if it was said.
+    /// Number of the word that names `discipline`, if it was said.
     named: usize,
     discipline: &'static str,
     /// Those of `discipline`.

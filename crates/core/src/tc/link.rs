@@ -1,7 +1,7 @@
 //! The words for link framing, shared by `cake` and `line` (facts A.1).
 //!
-//! They are instructions in the order given: `overhead N` and `conservative` set the overhead, and
-//! the keywords of particular encapsulations add to it, so that `pppoe-ptm ether-vlan` works. Once
+//! They are instructions in the order given. `overhead N` and `conservative` set the overhead. The
+//! keywords of particular encapsulations add to it, so that `pppoe-ptm ether-vlan` works. Once
 //! `raw` has been said, sizes are taken as they are, whatever else is said.
 
 use core::fmt::{self, Write};

@@ -1,8 +1,8 @@
 //! Rates, times and sizes as `tc` writes them.
 //!
 //! Reading follows `tc`'s arithmetic to the last bit (`number.rs`); recordings of the real
-//! program are the test (tests/data/tc/units.txt). Printing comes in two kinds: [`Digits::AsTc`] is
-//! what `tc` prints, which drops digits (12345678 bit/s is shown as 12345Kbit); [`Digits::Exact`]
+//! program are the test (tests/data/tc/units.txt). Printing comes in two kinds. [`Digits::AsTc`] is
+//! what `tc` prints, which drops digits (12345678 bit/s is shown as 12345Kbit). [`Digits::Exact`]
 //! loses nothing, so that what is printed can be read back.
 
 use core::fmt::{self, Write};
@@ -11,7 +11,7 @@ use super::number::Number;
 use crate::rate::Rate;
 use crate::time::Span;
 
-/// How many digits a printed value has.
+/// Number of digits of a printed value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Digits {
     /// As many as `tc` shows.
@@ -21,7 +21,7 @@ pub enum Digits {
     Exact,
 }
 
-/// Why a word is not a value.
+/// Reason for which a word is not a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueError {
     /// It is not a number with a known unit.
@@ -51,9 +51,9 @@ impl<T> Value<T> {
     }
 }
 
-/// Why a number with a leading zero is not read.
+/// Reason for which a number with a leading zero is not read.
 const OCTAL: &str = "C and `tc` read a number with a leading zero as octal: say it without";
-/// Why a rate in percent is not read.
+/// Reason for which a rate in percent is not read.
 const SHARE: &str =
     "a share of the interface's own speed is no line's rate: say that, such as 10mbit";
 

@@ -1,10 +1,10 @@
 //! IPv4 and IPv6 headers, extension headers and tunnels: any packet, at leisure.
 //!
-//! [`header`] reads one IP header (RFC 791, RFC 8200). [`walk`] goes on from there to the ports:
-//! through IPv6 extension headers (hop-by-hop, routing, destination, fragment), authentication
+//! [`header`] reads one IP header (RFC 791, RFC 8200). [`walk`] goes on from there to the ports. On
+//! its way are IPv6 extension headers (hop-by-hop, routing, destination, fragment), authentication
 //! headers, and IP in IP in all four combinations. Inside a tunnel the *innermost* addresses make
-//! flow and hosts, as Linux's flow dissector has it: the flows in a 6in4 tunnel are told apart, and
-//! one that is not understood falls back to its outer addresses.
+//! flow and hosts, as in Linux's flow dissector. So the flows in a 6in4 tunnel are told apart. A
+//! tunnel that is not understood falls back to its outer addresses.
 //!
 //! Fragments never show ports, the first one included, so that all of a datagram share a flow.
 //! Ports are the first four bytes of TCP, UDP, UDP-Lite, SCTP and DCCP. All else, ICMP included,

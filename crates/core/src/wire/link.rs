@@ -1,8 +1,8 @@
 //! Link headers: from the first byte of a frame to its network header.
 //!
-//! Ethernet II with stacked VLAN tags (IEEE 802.1Q, 802.1ad and the older 0x9100), PPPoE sessions
-//! (RFC 2516, section 5) carrying IP, and bare IP as the kernel's queues deliver it. Whatever is
-//! none of these is still located, with the EtherType that was found last.
+//! Ethernet II may have stacked VLAN tags (IEEE 802.1Q, 802.1ad and the older 0x9100), and PPPoE
+//! sessions (RFC 2516, section 5) that carry IP. Bare IP is as the kernel's queues deliver it.
+//! Whatever is none of these is still located, with the EtherType that was found last.
 //!
 //! Invariant: `offset` never exceeds the length of the bytes that were looked at.
 
@@ -30,7 +30,7 @@ const ETHERTYPE_PPPOE_SESSION: [u8; 2] = [0x88, 0x64];
 /// PPPoE header (version, code, session, length) and the PPP protocol number.
 const PPPOE_HEADER: usize = 8;
 
-/// Where the network header lies and what it claims to be.
+/// Offset of the network header, and what it claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Located {
     /// Bytes before it.

@@ -1,11 +1,11 @@
 //! Bytes to descriptors, and ECN/DSCP back into bytes.
 //!
-//! [`Classifier::classify`] parses a frame once and hashes it once. Two fast paths, for IPv4
-//! without options and IPv6 without extension headers carrying TCP or UDP, read fixed offsets
-//! behind one bounds check; everything else (tags, tunnels, fragments, damage) takes the general
+//! [`Classifier::classify`] parses a frame once and hashes it once. Two fast paths read fixed
+//! offsets behind one bounds check. They are for TCP or UDP in IPv4 without options, and in IPv6
+//! without extension headers. Everything else (tags, tunnels, fragments, damage) takes the general
 //! walk out of line ([`link`](LinkLayer), `ip`). A test holds both to the same result.
 //!
-//! Every frame becomes a valid [`Packet`], however damaged or short: what is not understood is left
+//! Every frame becomes a valid [`Packet`], however damaged or short. What is not understood is left
 //! out, and a flag is set only for what was certainly found. Never a panic, never an allocation.
 //!
 //! Ports, addresses and protocol make the flow. Linux stops at a non-zero IPv6 flow label and takes
@@ -173,9 +173,10 @@ impl Classifier {
     }
 }
 
-/// Fills in what the network header tells of an IP packet, which starts with `bytes`: enough for
-/// disciplines that tell no flows ([`Config::tells_flows`](crate::qdisc::Config::tells_flows)),
-/// unless it is a super-packet. `header_len` is not known then, nor whether it is TCP.
+/// Fills in what the network header tells of an IP packet, which starts with `bytes`. Unless it is
+/// a super-packet, that is enough for disciplines that tell no flows
+/// ([`Config::tells_flows`](crate::qdisc::Config::tells_flows)). `header_len` stays unknown, and so
+/// does whether it is TCP.
 #[inline(always)]
 pub fn describe_network(bytes: &[u8], packet: &mut Packet) {
     (packet.tos, packet.flags) = match bytes.first_chunk::<IPV4_HEADER>() {

@@ -1,8 +1,8 @@
 //! ECN and DSCP back into bytes: the last step of a mark or a wash.
 //!
-//! Only the TOS octet (RFC 2474, RFC 3168) or traffic class of the outermost IP header changes; at
+//! Only the TOS octet (RFC 2474, RFC 3168) or traffic class of the outermost IP header changes. At
 //! a tunnel's end the inner header takes over a mark (RFC 6040). IPv4's header checksum is brought
-//! up to date from the difference alone (RFC 1624, equation 3), so a checksum that was wrong before
+//! up to date from the difference alone (RFC 1624, equation 3). So a checksum that was wrong before
 //! stays wrong, and nobody downstream is deceived.
 //!
 //! These accept exactly the packets that `classify` flags as IPv4 or IPv6; all others, and short

@@ -2,8 +2,8 @@
 //!
 //! Linux's cake drops an acknowledgement only if nothing is lost with it (facts A.10; the filter
 //! itself is cake's). This file answers what can be answered by one packet alone: flags, payload,
-//! cumulative acknowledgement, SACK blocks (RFC 2018) and timestamps (RFC 7323), for TCP directly
-//! in IPv4 or IPv6, or in IPv6 in IPv4 (6in4, RFC 4213).
+//! cumulative acknowledgement, SACK blocks (RFC 2018) and timestamps (RFC 7323). TCP may be
+//! directly in IPv4 or IPv6, or in IPv6 in IPv4 (6in4, RFC 4213).
 //!
 //! Never guesses: unless the whole TCP header was captured, unfragmented and without IPv6 extension
 //! headers, there is no view, and the packet is not filtered.
@@ -108,8 +108,8 @@ fn carrier(link: LinkLayer, bytes: &[u8]) -> Option<Header<'_>> {
     (ip.protocol == protocol::TCP && !ip.fragment).then_some(ip)
 }
 
-/// The maximum segment size in bytes that a SYN announces (RFC 9293, section 3.7.1): what its
-/// sender will take in one segment, options and data together.
+/// The maximum segment size in bytes that a SYN announces (RFC 9293, section 3.7.1). The sender of
+/// the SYN will take as much in one segment, options and data together.
 pub fn announced_segment(link: LinkLayer, bytes: &[u8]) -> Option<u16> {
     const SYN: u8 = AckView::SYN as u8;
     const NOP: u8 = 1;
@@ -149,8 +149,9 @@ pub fn ack_view(link: LinkLayer, bytes: &[u8]) -> Option<AckView> {
     Some(view)
 }
 
-/// The acknowledgement that a far end answers a segment with, if it asks for one: its sequence
-/// number behind SYN, data and FIN (RFC 9293, section 3.4). None if there is none of these.
+/// The acknowledgement number with which the far end will answer a segment that asks for one. It is
+/// the sequence number behind SYN, data and FIN (RFC 9293, section 3.4). None if the segment has
+/// none of these.
 pub fn awaited_ack(link: LinkLayer, bytes: &[u8]) -> Option<u32> {
     let ip = carrier(link, bytes)?;
     let fixed = ip.body.first_chunk::<TCP_HEADER>()?;

@@ -1,4 +1,5 @@
-//! Which acknowledgements go (facts A.10): each rule with a case that it keeps and one that goes.
+//! Acknowledgements that the filter drops (facts A.10): each rule with a case that it keeps and one
+//! that goes.
 
 use simnel_core::qdisc::DropReason;
 use simnel_core::wire::AckView;
@@ -16,7 +17,7 @@ fn sacking(ack: u32, blocks: &[(u32, u32)]) -> AckView {
     view
 }
 
-/// Which of these in one queue are dropped, by index.
+/// Indices of those of `views` that are dropped when all come into one queue.
 fn filtered(mode: &str, views: &[AckView]) -> Vec<usize> {
     let mut driver = Driver::new(&format!("besteffort {mode}"));
     for view in views {

@@ -25,8 +25,9 @@ fn with_two_flows(words: &str) -> Driver {
     driver
 }
 
-/// Where packets lie follows from these alone, each for itself; then all flows are new again.
-/// Under limited savings all flows with packets count as bulk.
+/// A change of one of the settings that decide about a packet's queue sorts packets anew, and all
+/// flows are new again. Other changes leave the flows as they are. Under limited savings all flows
+/// with packets count as bulk.
 #[test]
 fn packets_are_sorted_anew_where_one_setting_moves_them_and_else_flows_stay() {
     const BASE: &str = "diffserv4 triple-isolate queues 64 memlimit 1mb";

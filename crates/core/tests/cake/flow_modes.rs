@@ -1,4 +1,4 @@
-//! Which packets share a queue, and who a host is.
+//! Packets that share a queue in each flow mode, and addresses that make one host.
 
 use std::collections::BTreeMap;
 

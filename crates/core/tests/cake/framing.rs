@@ -134,8 +134,8 @@ fn a_super_packet_is_charged_for_each_segment() {
     }
 }
 
-/// Sizes come in runs, and the cost of the last one is kept: of that length, behind a link header
-/// of that length, under that framing.
+/// Sizes come in runs, and the cost of the last one is kept. It holds for the same length, behind a
+/// link header of the same length, under the same framing.
 #[test]
 fn a_cost_that_is_kept_is_kept_for_the_same_packet_only() {
     let mut driver = Driver::new("besteffort overhead 0");

@@ -125,8 +125,8 @@ fn a_flow_that_has_lost_all_retires_at_once() {
     assert_eq!(driver.take_all().len(), 3);
 }
 
-/// Where a set of eight is full, a flow of a host with fewer takes a queue of the one with most,
-/// whose packets join another queue of that host.
+/// In a full set of eight, a flow of a host with fewer queues takes one of the host with most. The
+/// packets of that queue join another one of their host.
 #[test]
 fn the_ninth_flow_of_a_set_takes_a_queue_of_the_host_with_most() {
     let in_set = |n: u64, host| with(of(1, host), |p| p.flow = n * 64);

@@ -1,7 +1,7 @@
 //! One host's many flows against everybody: what is left for the others.
 //!
-//! An attacker sends 1,400-byte packets at ten times the line, spread over many flows, half of
-//! which come in bursts and are idle between them; another host has a call (50 packets a second at
+//! An attacker sends 1,400-byte packets at ten times the line, spread over many flows. Half of the
+//! flows come in bursts and are idle between them. Another host has a call (50 packets a second at
 //! 10 Mbit/s), and one a bulk flow that offers six tenths of the line.
 
 use simnel_core::random::Random;
@@ -24,7 +24,7 @@ struct Outcome {
     bulk_share: u64,
 }
 
-/// Where the attacker's packets go.
+/// Source and destination of the attacker's packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Aim {
     /// To the host that the others send to.

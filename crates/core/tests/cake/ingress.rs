@@ -113,8 +113,8 @@ fn each_bulk_flow_may_keep_two_packets_waiting() {
 }
 
 /// After ten seconds the control law has thousands of packets to drop before the next one may go:
-/// more than one call does. Those to come go on where it stopped, without a packet in between, and
-/// the shaper, which has been charged for what was dropped, is not asked again.
+/// more than one call does. The calls that follow go on where it stopped, without a packet in
+/// between. The shaper has been charged for what was dropped, but is not asked again.
 #[test]
 fn a_turn_that_takes_several_calls_is_one_turn() {
     for words in ["ingress bandwidth 8mbit", "egress bandwidth 8mbit", "unlimited"] {
@@ -158,8 +158,8 @@ fn a_turn_whose_packets_are_gone_is_over() {
     assert!(next > Some(driver.now) && driver.take_now().is_none(), "{next:?}");
 }
 
-/// A flow whose packets are dropped has had that part of its share: one that is marked instead, and
-/// heeds it as little, gets more through, and both use the line equally.
+/// A flow whose packets are dropped has had that part of its share. A flow that is marked instead,
+/// and heeds it as little, gets more through. Both use the line equally.
 #[test]
 fn drops_are_paid_by_the_flow_that_lost() {
     let mut driver = Driver::new("besteffort bandwidth 8mbit ingress memlimit 30mb");
@@ -217,7 +217,7 @@ fn many_flows_that_wind_down_in_one_call_share_its_work() {
 }
 
 /// Linux's `cake_dequeue`: a flow that lost its last packet has its turn in vain, and the tin is
-/// chosen anew; what was dropped before has been charged to it.
+/// chosen anew. What was dropped before has been charged to its tin.
 #[test]
 fn after_a_turn_in_vain_the_tin_is_chosen_anew() {
     let voice = |flow, len, truesize| {

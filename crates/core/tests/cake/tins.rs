@@ -1,4 +1,4 @@
-//! Which tin a packet goes to: by code point, mark and class; and washing.
+//! The tin of a packet by code point, mark and class; and washing.
 
 use simnel_core::packet::{Ecn, Flags};
 use simnel_core::Packet;

@@ -55,8 +55,8 @@ impl PacketOwner for Lost {
 /// Microseconds for which a flood lasts.
 const END: u64 = 500_000;
 
-/// Lets eight flows that heed nothing send `load` times what 1 Gbit/s takes, and says which parts
-/// of that are delivered and dropped, once all has settled.
+/// Lets eight flows that heed nothing send `load` times what 1 Gbit/s takes. Gives what is
+/// delivered and what is dropped once all has settled, as parts of 1 Gbit/s.
 fn flood(queues: &mut [Box<dyn Managed + Send>], load: f64) -> (f64, f64) {
     const SETTLED: u64 = 300_000;
     let (mut offered, mut flow, mut delivered, mut lost) = (0.0, 0, 0, Lost::default());
@@ -120,8 +120,8 @@ fn drops_are_forgiven_where_they_are_charged_no_longer() {
 }
 
 /// Each flow may have two packets standing there, for as long as the flows of all queues take to
-/// send as many: nearly none is dropped. (Where queues counted their own flows alone, one of three
-/// was.)
+/// send as many. So nearly none is dropped. (Where queues counted their own flows alone, one of
+/// three was.)
 #[test]
 fn flows_of_all_queues_count_for_what_may_stand() {
     // A packet in 12.1 ms.

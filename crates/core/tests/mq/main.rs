@@ -16,7 +16,7 @@ use simnel_core::{Packet, Qdisc, Rate, Span, Time};
 use run::{run, FULL};
 use traffic::{RATE, WINDOWS};
 
-/// How late queues wake.
+/// Most time by which queues wake late.
 const LATENESS: Span = Span::from_micros(20);
 /// Length of the windows in which shares are compared.
 const WINDOW_SECONDS: f64 = 0.1;

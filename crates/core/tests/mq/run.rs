@@ -1,7 +1,7 @@
 //! Many transmit queues in virtual time: who sends how much, when, and how long sparse flows wait.
 //!
-//! The driver is hostile within what hardware does: at one instant it asks queues in random order,
-//! one of them always last; each wakes late by a time of its own; a queue that may send sends until
+//! The driver is hostile within what hardware does. At one instant it asks queues in random order,
+//! one of them always last. Each wakes late by a time of its own. A queue that may send sends until
 //! it may no longer.
 
 use simnel_core::packet::Flags;
@@ -30,9 +30,9 @@ pub struct Flow {
     pub dscp: u8,
     /// Time between its packets, if it is sparse; else it always has some queued.
     pub gap: Option<Span>,
-    /// When it comes and goes.
+    /// Time at which it begins to send.
     pub from: Time,
-    /// See `from`.
+    /// Time at which it ends.
     pub until: Time,
 }
 
@@ -167,9 +167,9 @@ pub fn run(
     report
 }
 
-/// How far the shares of a window are from equal hosts, and from equal flows within them: the
-/// largest deviation of each, as a part of the ideal. Only bulk flows that stood through all of the
-/// window count.
+/// Largest deviations of a window's shares from the ideal, as parts of that: of hosts, and of flows
+/// within their host. All hosts are to be equal, and so are all flows of a host. Only bulk flows
+/// that stood through all of the window count.
 pub fn unfairness(flows: &[Flow], window: usize, bytes: &[u64]) -> (f64, f64) {
     let (begin, end) = (Time(WINDOW.0 * window as u64), Time(WINDOW.0 * (window as u64 + 1)));
     let stood = |flow: &Flow| flow.gap.is_none() && flow.from <= begin && flow.until >= end;

@@ -1,12 +1,17 @@
 //! The contract of `qdisc::Qdisc`, driven by random operations.
 //!
-//! After every operation: packets in = out + dropped + queued, by the discipline's own count and by
-//! ours; every handle leaves once, unchanged but for ECN and DSCP; packets alike in all that a
-//! discipline looks at keep their order; packets and memory are within the limits and counted as we
-//! do; a queued packet means a next event, before which nothing comes out and at which something
-//! happens. A call takes at most [`steps::MOST`] steps. An acknowledgement is filtered only if one
-//! that says as much is still queued or was sent. An error of `configure` changes nothing. In the
-//! end the queue drains by following `next_event`, in a bounded number of steps.
+//! After every operation:
+//!
+//! * Packets in = out + dropped + queued, by the discipline's own count and by ours.
+//! * Every handle leaves once, unchanged but for ECN and DSCP.
+//! * Packets alike in all that a discipline looks at keep their order.
+//! * Packets and memory are within the limits and counted as we do.
+//! * A queued packet means a next event, before which nothing comes out and at which something
+//!   happens.
+//!
+//! A call takes at most [`steps::MOST`] steps. An acknowledgement is filtered only if one that says
+//! as much is still queued or was sent. An error of `configure` changes nothing. In the end the
+//! queue drains by following `next_event`, in a bounded number of steps.
 //!
 //! Most runs are short. [`exercise_floods`] is for what takes thousands of packets or flows.
 //!
@@ -36,11 +41,11 @@ const MAX_PACKETS: usize = 2_000;
 const FLOOD_PACKETS: usize = 60_000;
 /// Steps of a call that gave nothing because it had done enough.
 const AT_WORK: u64 = steps::PER_LOOP as u64 / 4;
-/// Calls of `dequeue` without a packet that draining may take, for each packet queued and beyond:
-/// a shaper may wake early, and an AQM may move its clock, but not forever.
+/// Calls of `dequeue` without a packet that draining may take, for each packet queued and one more.
+/// A shaper may wake early, and an AQM may move its clock, but not forever.
 const IDLE_STEPS_PER_PACKET: usize = 16;
 
-/// Where a packet is.
+/// Fate of a packet so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Queued,

@@ -1,7 +1,7 @@
-//! Checks of every discipline, in one place: a table of disciplines, random operations decoded
-//! from bytes, the contract that must hold whatever happens, and a saturated line.
+//! Checks of every discipline, in one place. There are a table of disciplines, random operations
+//! decoded from bytes, the contract that must hold whatever happens, and a saturated line.
 //!
-//! Included by the property tests beside it and by the fuzz targets, which feed the same driver:
+//! Included by the property tests beside it and by the fuzz targets, which feed the same driver.
 //! proptest and libFuzzer both make bytes, and both shrink them. Every discipline is under all of
 //! it; what one promises beyond the contract is a line in [`table`].
 

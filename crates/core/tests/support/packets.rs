@@ -54,7 +54,7 @@ pub fn random_packet(input: &mut Input) -> (Packet, u8) {
 /// Thousands of packets of thousands of flows of one host.
 #[derive(Clone, Copy, Debug)]
 pub struct Flood {
-    /// How many.
+    /// Packets in all.
     pub packets: u32,
     /// A packet is sent after so many; none if zero.
     pub sends_every: u32,

@@ -39,8 +39,8 @@ const TEN: Promise = Rate(10_000_000);
 /// One discipline with its settings, and its promises.
 pub type Line = (&'static str, &'static [Promise]);
 
-/// The disciplines under test: the lines below, and each discipline that has none there, with the
-/// words under which it takes part in the lab's figures, or with its name alone.
+/// The disciplines under test: the lines below, and each discipline that has none there. Such a one
+/// has the words under which it takes part in the lab's figures, and its name alone if that parses.
 pub static DISCIPLINES: LazyLock<Vec<Line>> = LazyLock::new(|| {
     let named = |words: &str, name| words.split(' ').next() == Some(name);
     let mut lines = LINES.to_vec();

@@ -1,7 +1,7 @@
 //! Our reading and printing against the real `tc`: recordings made by scripts/record-tc.sh.
 //!
 //! Each recorded block holds words, the text and the JSON that `tc` printed for them. Reading the
-//! words must give settings that print as that text and that JSON, byte for byte; the numbers of
+//! words must give settings that print as that text and that JSON, byte for byte. The numbers of
 //! the statistics are taken from the JSON, so that the text is rebuilt from them.
 
 mod netlink;
@@ -33,12 +33,12 @@ const WE_ALSO_TAKE: &[&str] = &[
     "sfq redflowlimit 20k min 4k max 10k",
 ];
 
-/// Beginnings of words whose printed form `tc` itself would print otherwise: it cuts 64 ns units to
-/// microseconds, and of a latency it prints three digits.
+/// Beginnings of words whose printed form `tc` itself would print otherwise, were it read. It cuts
+/// 64 ns units to microseconds, and of a latency it prints three digits.
 const DRIFTS: &[&str] = &["pie target 100us", "tbf "];
 
-/// True if what `tc` printed for `words` would print otherwise if it was read: CoDel's units of
-/// 1024 ns do not fit microseconds, and fq_codel's `noecn` is not printed, though not the default.
+/// True if what `tc` printed for `words` would print otherwise if it was read. CoDel's units of
+/// 1024 ns do not fit microseconds. And fq_codel's `noecn` is not printed, though not the default.
 fn drifts(words: &str, text: &str) -> bool {
     DRIFTS.iter().any(|start| words.starts_with(start))
         || text.contains("codel ") && (text.contains("us ") || words.contains("noecn"))
@@ -256,7 +256,7 @@ fn view<'a>(qdisc: &'a Value, config: &'a Config, snapshot: Option<&'a Snapshot>
     }
 }
 
-/// Where the words name no limit, Linux shows the device's; take it from the recording.
+/// Takes the limit from the recording where the words name none: Linux shows the device's then.
 fn with_limit(mut config: Config, qdisc: &Value) -> Config {
     if let Config::Fifo(fifo::Params { limit: limit @ None, .. }) = &mut config {
         *limit = Some(number(&qdisc["options"], "limit").try_into().unwrap());

@@ -95,7 +95,8 @@ fn comparable(config: &Config) -> (Config, Option<Law>, u32) {
 }
 
 /// Writes `payload` without the empty attributes (number 1) by which the recording kernel aligned
-/// numbers of 64 bits, as others need not; also within tiers (number 10) and each of them.
+/// numbers of 64 bits. Other kernels need none of these. Those within tiers (number 10) and within
+/// each of them are left out, too.
 fn unpadded(payload: &[u8], holds: fn(u16) -> bool, out: &mut Writer<'_>) {
     for found in Attributes::new(payload) {
         match (found.number, found.payload) {

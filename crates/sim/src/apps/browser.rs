@@ -1,10 +1,11 @@
 //! A household that browses, after PackMime (Cao, Cleveland, Gao, Jeffay, Smith, Weigle, INFOCOM
-//! 2004): which connection is opened and when, and what is asked for and answered over it.
+//! 2004). It decides which connection is opened and when, and what is asked for and answered over
+//! it.
 //!
-//! Connections open at random at a mean rate. Each carries one page or several (persistent HTTP); a
+//! Connections open at random at a mean rate. Each carries one page or several (persistent HTTP). A
 //! page is a request and its answer, then further objects, one after the other; a server thinks
 //! before it answers. Sizes have a log-normal body and a Pareto tail, as that paper found for
-//! responses; the parameters are ours, of its order of magnitude, and can all be set. How
+//! responses. The parameters are ours, of its order of magnitude, and can all be set. How
 //! connections are made and bytes are moved is its [`Carrier`]'s.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,7 @@ const MAX_OPEN: usize = 50_000;
 /// Of the objects, so many in a thousand are from the tail.
 const TAIL_PER_MILLE: u32 = 80;
 
-/// Where a household browses: a network, real or simulated.
+/// The network, real or simulated, over which a household browses.
 pub trait Carrier {
     /// Name of a connection.
     type Connection: Copy + Ord;

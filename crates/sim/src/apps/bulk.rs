@@ -14,7 +14,7 @@ pub(crate) struct Bulk {
     size: Option<u64>,
     reading: Option<Reading>,
     connection: Option<Connection>,
-    /// When the receiver reads next; `Time::MAX`: not at times of its own.
+    /// Time of the receiver's next read; `Time::MAX`: not at times of its own.
     reads: Time,
 }
 

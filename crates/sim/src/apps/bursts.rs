@@ -38,7 +38,7 @@ pub(crate) struct Bursts {
     connection: Option<Connection>,
     /// Payload that will have been received when the present transfer is complete.
     expected: u64,
-    /// When it began; None in a gap.
+    /// Time at which the present transfer began; None in a gap.
     began: Option<Time>,
     completed: u64,
     completion: Distribution,

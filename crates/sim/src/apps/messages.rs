@@ -19,7 +19,7 @@ pub(crate) struct Messages {
     size: u32,
     interval: Span,
     connection: Option<Connection>,
-    /// When the messages that were not received yet were written, oldest first.
+    /// Times at which the messages were written that were not received yet, oldest first.
     waiting: VecDeque<Time>,
     /// Messages received whole, from the beginning.
     whole: u64,

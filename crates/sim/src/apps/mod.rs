@@ -30,11 +30,11 @@ pub mod web;
 /// Surroundings of every application.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
-    /// How its connections are made.
+    /// Particulars with which its connections are opened.
     pub opening: Opening,
-    /// When it stops; `Time::MAX`: never.
+    /// Time at which it stops; `Time::MAX`: never.
     pub stop: Time,
-    /// When the measured window begins.
+    /// Start of the measured window.
     pub window: Time,
     /// Propagation from its client to its server, and back.
     pub base: (Span, Span),

@@ -1,15 +1,16 @@
 //! Delays over time: how many, their sum and the greatest of each interval.
 //!
 //! A distribution says how often, a series says when: the spike as transfers start, the time until
-//! a discipline has found its control point. Counted by when the packet was sent; one entry for
-//! each interval up to the last with a packet, so memory is bounded by the run's number of samples.
+//! a discipline has found its control point. Delays are counted by the time at which the packet was
+//! sent. There is one entry for each interval up to the last with a packet, so memory is bounded by
+//! the run's number of samples.
 
 use simnel_core::{Span, Time};
 
 /// Delays of the packets sent in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// How many arrived.
+    /// Number of these packets that arrived.
     pub count: u32,
     /// Their sum in nanoseconds.
     pub sum: u64,

@@ -9,16 +9,16 @@ use crate::distribution::Distribution;
 use crate::network::{Connection, Network, Notice, Side};
 use crate::pool::Datagram;
 
-/// How long netperf's UDP_RR waits before it takes a packet for lost and asks anew: Flent's
+/// Time after which netperf's UDP_RR takes a packet for lost and asks anew: Flent's
 /// `--socket-timeout`.
 pub const PATIENCE: Span = Span::from_secs(2);
 
-/// When a probe asks.
+/// Rule for the times at which a probe asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rhythm {
     /// At this interval, whatever comes back.
     Every(Span),
-    /// When the answer has come, or is overdue.
+    /// As soon as the answer has come, or is overdue.
     Answered,
 }
 

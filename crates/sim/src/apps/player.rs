@@ -1,10 +1,10 @@
 //! A player of video over HTTP (DASH): which chunk it asks for and when, and what is watched.
 //!
 //! It first fills its buffer, then asks for a chunk whenever there is room for one. It takes the
-//! highest rate of the ladder that does not exceed a share of the throughput of its last chunks
-//! (harmonic mean, as in Jiang, Sekar, Zhang, FESTIVE, CoNEXT 2012), the lowest one first. Play
-//! begins when enough is buffered; a buffer that runs dry is a stall, and play goes on when again
-//! enough is there. How chunks are fetched is its caller's.
+//! highest rate of the ladder that does not exceed a share of the throughput of its last chunks.
+//! That throughput is the harmonic mean, as in Jiang, Sekar, Zhang, FESTIVE, CoNEXT 2012; the first
+//! chunk has the lowest rate. Play begins when enough is buffered. A buffer that runs dry is a
+//! stall, and play goes on when again enough is there. How chunks are fetched is its caller's.
 
 use simnel_core::{Span, Time};
 
@@ -18,7 +18,7 @@ pub const REQUEST: u64 = 300;
 /// A chunk that was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// When it was asked for.
+    /// Time of the request.
     pub asked: Time,
     /// Its rate in bits a second.
     pub rate: u64,
@@ -26,14 +26,14 @@ pub struct Chunk {
     pub throughput: u64,
 }
 
-/// How the video played.
+/// Record of how the video played.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Playback {
     /// All chunks in order.
     pub chunks: Vec<Chunk>,
     /// Time from the start to the first picture; None if it never came.
     pub startup: Option<Span>,
-    /// How often the buffer ran dry.
+    /// Times that the buffer ran dry.
     pub stalls: u64,
     /// Time without picture after the first one.
     pub stalled: Span,
@@ -166,7 +166,7 @@ impl Player {
         }
     }
 
-    /// How it played until now.
+    /// Record of the playback until `now`.
     pub fn playback(mut self, now: Time) -> Playback {
         self.play(now);
         self.playback

@@ -19,7 +19,7 @@ pub(crate) struct Web {
 #[derive(Clone, Debug)]
 struct Record {
     opening: Opening,
-    /// When the measured window begins.
+    /// Start of the measured window.
     window: Time,
     connections: u64,
     pages: u64,

@@ -1,9 +1,9 @@
 //! The event queue: what happens next.
 //!
-//! Keyed (time, sequence number), so that events of the same nanosecond happen in the order in
-//! which they were planned, on every machine. Every pipe, line and timer has at most one event
-//! pending (htsim's way; Handley et al., NDP, SIGCOMM 2017, section 5): the queue is as small as
-//! the network, not as large as what is in flight, and stays in the first-level cache.
+//! Events are keyed (time, sequence number), so that those of the same nanosecond happen in the
+//! order in which they were planned, on every machine. Every pipe, line and timer has at most one
+//! event pending (htsim's way; Handley et al., NDP, SIGCOMM 2017, section 5). So the queue is as
+//! small as the network, not as large as what is in flight, and stays in the first-level cache.
 //!
 //! An entry is one 128-bit number: time, sequence, target.
 
@@ -40,7 +40,7 @@ const TARGET_BITS: u32 = INDEX_BITS + 4;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 /// Bit by which lines differ from pipes.
 const LINE: u64 = 1 << INDEX_BITS;
-/// How many targets of one kind there can be.
+/// Most targets of one kind.
 pub(crate) const MAX_TARGETS: usize = 1 << INDEX_BITS;
 /// Timers with which a heap stays in the nearest cache: nothing is faster.
 const FEW: usize = 128;
@@ -76,9 +76,9 @@ impl Target {
     }
 }
 
-/// All pending events. Those of the lines and of the few pipes that all packets go through stand in
-/// a tournament; those of access links, of which there may be thousands with nothing under way, and
-/// those of timers, which mostly lie far ahead, each in a heap; and timers beyond a few in a wheel.
+/// All pending events, in four stores by kind. Lines and the few pipes that all packets go through
+/// compete in a tournament. Access links, of which there may be thousands with nothing under way,
+/// have a heap. Timers, which mostly lie far ahead, have a heap too, and beyond a few a wheel.
 /// Sequence numbers are common to all.
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
@@ -181,9 +181,9 @@ const LINES: usize = 2;
 /// Later than every event: of one who has none, and the top of an empty heap.
 const NOTHING: u128 = u128::MAX;
 
-/// First of a fixed number of competitors: a tree in which every node knows the earliest of its
-/// four children, side by side in one cache line. A change costs a step for each level, whatever
-/// the values are, so that there is nothing in it for a processor to guess.
+/// First of a fixed number of competitors. It is a tree in which every node knows the earliest of
+/// its four children, side by side in one cache line. A change costs a step for each level,
+/// whatever the values are, so that a processor has no branch to predict.
 #[derive(Clone, Debug)]
 struct Tournament {
     /// Children of the root; the competitors themselves if there are no more than four.

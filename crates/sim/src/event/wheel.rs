@@ -2,9 +2,9 @@
 //!
 //! TCP's timers fire on ticks of a millisecond, so that among thousands of endpoints hundreds are
 //! due at once. A heap of them would be walked from top to bottom for each, through memory that has
-//! left the cache. Here a timer is put at the end of the list of its millisecond; when that comes
-//! next, the list is sorted, which mostly it is already, and read from its beginning. Who comes
-//! soon is then known, and can be fetched meanwhile.
+//! left the cache. Here a timer is put at the end of the list of its millisecond. When that comes
+//! next, the list is sorted, which mostly it is already, and read from its beginning. The timers
+//! that come soon are then known, and their owners can be fetched meanwhile.
 //!
 //! Events beyond the wheel, or in a millisecond that was opened already, have no place here.
 
@@ -169,7 +169,7 @@ impl Wheel {
         self.next = 0;
     }
 
-    /// How many slots after `start` the first one with timers is.
+    /// Number of slots from `start` to the first one with timers.
     fn next_occupied(&self, start: usize) -> Option<usize> {
         let words = self.occupied.len();
         for n in 0..=words {

@@ -224,8 +224,8 @@ impl Network {
         self.ways.headers = Vec::new();
     }
 
-    /// The end of a connection, if `events` at `side` bring it: a server closes when its peer has,
-    /// and what is reset, or done at both ends, is released. True if it was.
+    /// Ends a connection if `events` at `side` call for that. A server closes when its peer has,
+    /// and a connection that is reset, or done at both ends, is released. True if it was.
     #[inline]
     pub fn follow(
         &mut self,

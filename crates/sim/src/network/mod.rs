@@ -1,13 +1,13 @@
 //! The network: sockets, ways, the bottleneck, and what moves between them.
 //!
 //! A *connection* is a pair of sockets, numbers 2c and 2c + 1, so that the other end of socket s is
-//! s ^ 1. A socket has a `Seat`: with a `Tag`, which has all about its packets that does not change
-//! (hashes, the line, the pipe behind it), and with what changes. TCP sockets have an endpoint;
-//! datagram sockets belong to an application. `connections` opens and closes them; `ways` carries
-//! their packets through pipes and the bottleneck.
+//! s ^ 1. A socket has a `Seat` with a `Tag` and with what changes. The tag has all about the
+//! socket's packets that does not change (hashes, the line, the pipe behind it). TCP sockets have
+//! an endpoint; datagram sockets belong to an application. `connections` opens and closes them;
+//! `ways` carries their packets through pipes and the bottleneck.
 //!
-//! Endpoints' timers are armed lazily: an event stands for the earliest time at which the endpoint
-//! may want to be called; if it wants a later time by then, it is armed again. So moving a timer
+//! Endpoints' timers are armed lazily. An event stands for the earliest time at which the endpoint
+//! may want to be called. If it wants a later time by then, it is armed again. So moving a timer
 //! back, as every acknowledgement does, costs nothing.
 //!
 //! Deliveries without delay wait in `arrived` until the event that caused them is done with: no
@@ -85,7 +85,7 @@ pub(crate) enum Notice {
     Datagram(Connection, Side, Datagram),
 }
 
-/// How a connection is to be made.
+/// Particulars of a connection that is to be opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
     /// The application that it belongs to.
@@ -200,8 +200,9 @@ impl Network {
         self.ways.events.push(at, Target::App(app));
     }
 
-    /// A pipe's head has arrived. What follows it is planned first: nothing that happens here comes
-    /// into the same pipe, since pipes lead either to the bottleneck or away from it.
+    /// The packet at a pipe's head has arrived. The pipe's next event is planned first. Nothing
+    /// that happens here comes into the same pipe, since pipes lead either to the bottleneck or
+    /// away from it.
     #[inline]
     pub fn on_pipe(&mut self, index: u32, now: Time) {
         let pipe = &mut self.ways.pipes[index as usize];
@@ -247,8 +248,8 @@ impl Network {
         }
     }
 
-    /// The same where everything comes from far away: earlier, and in stages, because a processor
-    /// waits with more than some twenty lines under way at once.
+    /// The same where endpoints are so many that everything comes from far memory: earlier, and in
+    /// stages. A processor stalls with more than some twenty cache lines under way at once.
     #[inline(never)]
     fn prefetch_in_stages(&self, pipe: u32) {
         let pipe = &self.ways.pipes[pipe as usize];

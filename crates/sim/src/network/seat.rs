@@ -1,9 +1,9 @@
-//! Where endpoints sit, and how they are fetched before they are needed.
+//! Storage of endpoints, and how they are fetched before they are needed.
 //!
-//! A seat is seventeen cache lines. Among thousands, those of the one whose packet arrives
-//! have long been pushed out of the cache, and to wait for each in turn takes more time than all
-//! that is done with them. What arrives next is known, though: it is the next in its pipe. Only
-//! those lines are fetched that are needed: the fewer they are, the more of all endpoints' stay.
+//! A seat is seventeen cache lines. Among thousands, those of the endpoint whose packet arrives
+//! have long been pushed out of the cache. To wait for each in turn takes more time than all that
+//! is done with them. What arrives next is known, though: it is the next in its pipe. Only those
+//! lines are fetched that are needed: the fewer they are, the more of all endpoints' stay.
 
 use std::ops::Range;
 use std::slice;
@@ -22,7 +22,7 @@ const LINE: usize = 64;
 const RECEIVING_LINES: usize = 8;
 /// Lines that an acknowledgement meets.
 const SENDING_LINES: usize = size_of::<Seat>() / LINE;
-/// How many of the latter are fetched at once.
+/// Lines of an acknowledgement that [`Seat::prefetch_first`] fetches; the others follow later.
 const FIRST_LINES: usize = SENDING_LINES / 2;
 
 /// State of a socket between segments. All but the endpoint is its first cache line.
@@ -31,9 +31,9 @@ const FIRST_LINES: usize = SENDING_LINES / 2;
 pub(super) struct Seat {
     /// Common part of the socket's packets.
     pub tag: Tag,
-    /// When the endpoint's event fires; `Time::MAX` if none is planned.
+    /// Time of the endpoint's planned event; `Time::MAX` if none is planned.
     pub armed: Time,
-    /// When the endpoint wants to be called, as it last said; `Time::MAX` if it does not.
+    /// Time at which the endpoint wants to be called, as it last said; `Time::MAX` if it does not.
     pub wanted: Time,
     /// None for datagrams, and while nobody uses the socket.
     pub endpoint: Option<Endpoint>,

@@ -1,8 +1,8 @@
 //! Ways: what carries packets from one socket to another, and the bottleneck between.
 //!
-//! Hosts at one distance share their pipes. A packet goes through its host's pipe to the
-//! bottleneck, waits in a discipline, takes its time on the line, and goes through the pipe of the
-//! other host. What arrives is delivered by the [`Network`](super::Network).
+//! Hosts at one distance share their pipes. A packet goes through its host's pipe to the bottleneck
+//! and waits in a discipline. It takes its time on the line, and goes through the pipe of the other
+//! host. What arrives is delivered by the [`Network`](super::Network).
 
 use std::collections::{BTreeMap, VecDeque};
 

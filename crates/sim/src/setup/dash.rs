@@ -5,8 +5,8 @@ use simnel_core::Span;
 /// Most rates of a ladder.
 const MAX_RATES: usize = 64;
 
-/// The rates in bits a second of the video (Big Buck Bunny, 2-second chunks; Lederer, Müller,
-/// Timmerer, MMSys 2012) that the experiments on IoT flows used.
+/// Rates in bits a second of the video that the experiments on IoT flows used. It is Big Buck
+/// Bunny, 2-second chunks (Lederer, Müller, Timmerer, MMSys 2012).
 pub const LADDER: [u64; 20] = [
     45_652, 89_283, 131_087, 178_351, 221_600, 262_537, 334_349, 396_126, 522_286, 595_491,
     791_182, 1_032_682, 1_244_778, 1_546_902, 2_133_691, 2_484_135, 3_078_587, 3_526_922,

@@ -1,8 +1,8 @@
 //! Set-up of a simulation: lines, hosts, traffic. Plain data, checked once.
 //!
-//! The home topology: hosts at home and on the Internet, one bottleneck with a discipline for each
-//! direction between them, a way with its own delay and rate from every host to the bottleneck and
-//! back. A [`Setup`] and a seed determine a run completely.
+//! The home topology: hosts at home and on the Internet, and one bottleneck with a discipline for
+//! each direction between them. Every host has a way with its own delay and rate to the bottleneck
+//! and back. A [`Setup`] and a seed determine a run completely.
 
 use core::fmt;
 use core::net::Ipv4Addr;
@@ -52,7 +52,7 @@ impl fmt::Display for Direction {
     }
 }
 
-/// How a line passes on what its discipline gives.
+/// Mechanism by which a line passes on what its discipline gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shaper {
     /// One packet after the other, each taking its length divided by the rate.
@@ -92,7 +92,7 @@ pub struct LineSetup {
     pub qdisc: qdisc::Config,
     /// The rate; None for no limit. Not used with a trace.
     pub rate: Option<Rate>,
-    /// How packets pass.
+    /// Mechanism by which packets pass.
     pub shaper: Shaper,
     /// Framing: a packet's size on the line.
     pub framing: Framing,
@@ -198,7 +198,7 @@ pub enum Kind {
     },
 }
 
-/// How a receiver reads that does not take all at once: a portion now and then.
+/// Rhythm of a receiver that does not take all at once, but a portion now and then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Bytes of a portion.
@@ -210,7 +210,7 @@ pub struct Reading {
 /// Flows of one kind.
 #[derive(Clone, Debug)]
 pub struct Traffic {
-    /// How reports call it.
+    /// Name in reports.
     pub name: String,
     /// Traffic of each flow.
     pub kind: Kind,
@@ -222,13 +222,13 @@ pub struct Traffic {
     pub count: u32,
     /// DSCP of both directions.
     pub dscp: u8,
-    /// When flows start, at the earliest.
+    /// Earliest start of flows.
     pub start: Span,
     /// Flows start so much later at most, evenly at random.
     pub stagger: Span,
-    /// When flows stop; None: at the end.
+    /// Time at which flows stop; None: at the end.
     pub stop: Option<Span>,
-    /// How the receiver of a transfer reads; None: all that comes, at once.
+    /// Rhythm in which the receiver of a transfer reads; None: all that comes, at once.
     pub reading: Option<Reading>,
     /// Settings of both TCP endpoints.
     pub tcp: simnel_tcp::Config,
@@ -291,7 +291,7 @@ pub enum SetupError {
     /// The discipline of a direction refuses its configuration.
     #[error("the discipline of the {} line cannot be built: {reason}", .direction.name())]
     Discipline {
-        /// Which line.
+        /// The line's direction.
         direction: Direction,
         /// Its words.
         reason: String,
@@ -463,7 +463,7 @@ impl Setup {
         (self.duration.0 / self.recording.interval.0) as usize + 1
     }
 
-    /// Where results start.
+    /// The measured window: results count from the first time to the second.
     pub fn window(&self) -> (Time, Time) {
         (Time::ZERO + self.warmup, Time::ZERO + self.duration)
     }

@@ -1,18 +1,18 @@
 //! A gateway's shaper and the line that it stands before, or behind: two queues in a row.
 //!
 //! Where a line's capacity changes, a second queue matters: that of the modem (upload) or of the
-//! provider (download), a FIFO whose server follows the capacity. A [`Tandem`] is both as one
+//! provider (download). It is a FIFO whose server follows the capacity. A [`Tandem`] is both as one
 //! discipline on an unlimited line: *upload* shaper then FIFO, *download* FIFO then shaper. The
 //! event loop knows nothing of it.
 //!
-//! A FIFO's departures follow from its arrivals and from the capacity over time, so each is known
+//! A FIFO's departures follow from its arrivals and from the capacity over time. So each is known
 //! when a packet comes; packets move on when the tandem is next asked. `next_event` is never later
 //! than the earliest of both queues' next events, so nothing moves late.
 //!
 //! What a gateway's own programs send (DSCP [`OWN`]) does not pass its shaper. Of what passes TCP
 //! timestamps are noted on the side of the line, see [`Tandem::stamps`].
 //!
-//! Invariants: order is kept in the FIFO, also when the way behind it becomes shorter; what came
+//! Invariants: order is kept in the FIFO, also when the way behind it becomes shorter. What came
 //! and was not dropped is in exactly one of the queues.
 
 use std::any::Any;
@@ -75,7 +75,7 @@ impl Capacity {
         (sum / 1_000_000_000) as u64
     }
 
-    /// When `bytes` that start at `start` are through; never, if no rate follows.
+    /// Time at which `bytes` that start at `start` are through; `Time::MAX` if no rate follows.
     fn end(&self, start: Time, bytes: u32) -> Time {
         let mut left = u128::from(bytes) * 1_000_000_000;
         let mut at = start;
@@ -159,7 +159,7 @@ pub struct Stamp {
     pub echo: u32,
     /// The segment bears data, or SYN.
     pub has_data: bool,
-    /// When it passed.
+    /// Time at which it passed.
     pub at: Time,
 }
 

@@ -71,7 +71,7 @@ pub fn outcome(setup: &Setup) -> Outcome {
     run(setup, 1).flows.swap_remove(0).outcome
 }
 
-/// When each frame left its line, and the frame.
+/// The frames that left each line, with their times.
 #[derive(Clone, Default)]
 pub struct Frames(Arc<Mutex<Vec<Frame>>>);
 

@@ -1,13 +1,13 @@
 //! CUBIC: the window as a cubic function of the time since the last loss (RFC 9438).
 //!
-//! `W(t) = C (t - K)^3 + Wmax`, with C = 0.4 and a decrease to 0.7: fast up to the neighbourhood of
-//! the window at which the last loss came, slow around it, fast beyond. Below what Reno would reach
-//! it follows an estimate of Reno's window (section 4.3), and a loss below the last maximum gives
-//! way to newcomers (fast convergence, section 4.7).
+//! `W(t) = C (t - K)^3 + Wmax`, with C = 0.4 and a decrease to 0.7. It is fast up to the
+//! neighbourhood of the window at which the last loss came, slow around it, fast beyond. Where Reno
+//! would be faster, it follows an estimate of Reno's window (section 4.3). A loss below the last
+//! maximum gives way to newcomers (fast convergence, section 4.7).
 //!
-//! Arithmetic as in Linux: time in 1/1024 s, C as 410/1024, the decrease as 717/1024, and growth as
-//! the number of acknowledged segments per segment of growth, at least 2. The result is set at
-//! most once a millisecond, or every 1/32 s while the window stands still.
+//! Arithmetic as in Linux: time in 1/1024 s, C as 410/1024, the decrease as 717/1024. Growth is the
+//! number of acknowledged segments per segment of growth, at least 2. The result is set at most
+//! once a millisecond, or every 1/32 s while the window stands still.
 
 use super::hystart::HyStart;
 use super::{AckSample, Control, Event, Phase, Window};
@@ -19,7 +19,7 @@ const BETA_SCALE: u32 = 1024;
 /// Decrease of the window: 0.7.
 const BETA: u32 = 717;
 /// Growth of the Reno estimate: eight times the segments to be acknowledged per segment, as a share
-/// of the window: 8 (1 + β) / (3 (1 - β)) = 15 (RFC 9438, figure 4, inverted).
+/// of the window. It is 8 (1 + β) / (3 (1 - β)) = 15 (RFC 9438, figure 4, inverted).
 const RENO_SCALE: u32 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
 /// C in 1/1024: 0.4.
 const C_SCALED: u64 = 410;

@@ -1,12 +1,12 @@
-//! When slow start has filled the path: HyStart, and HyStart++.
+//! Detection of the moment at which slow start has filled the path: HyStart, and HyStart++.
 //!
 //! HyStart (Ha and Rhee, 2011; as Linux's CUBIC has it) watches one round trip at a time, from 16
-//! segments on. *Ack train*: ACKs that follow each other within 2 ms for longer than half the
-//! least RTT show that a whole pipe of segments is on its way back. *Delay*: the least RTT of a
-//! round's samples (eight at least) exceeds the least ever by an eighth (4..16 ms). Either ends
-//! slow start for good.
+//! segments on. *Ack train*: ACKs follow each other within 2 ms for longer than half the least RTT.
+//! Then a whole pipe of segments is on its way back. *Delay*: the least RTT of a round's samples
+//! (eight at least) exceeds the least ever by an eighth (4..16 ms). Either ends slow start for
+//! good.
 //!
-//! HyStart++ (RFC 9406) uses delay alone, and does not trust it at once: growth continues at a
+//! HyStart++ (RFC 9406) uses delay alone, and does not trust it at once. Growth continues at a
 //! quarter for up to five rounds (conservative slow start), and resumes if the RTT falls again.
 
 use super::Window;
@@ -227,8 +227,8 @@ mod tests {
         }
     }
 
-    /// RFC 9406, section 4.2: an eighth of the last round's least RTT, within 4 and 16 ms, after
-    /// eight samples; not below 16 segments, which are Linux's.
+    /// RFC 9406, section 4.2: a rise by an eighth of the last round's least RTT, within 4 and 16
+    /// ms, after eight samples. It is not looked for below 16 segments, a bound of Linux's.
     #[test]
     fn a_risen_rtt_begins_conservative_slow_start() {
         for (rtt_us, rise_us) in [(40_000, 5_000), (16_000, 4_000), (400_000, 16_000)] {

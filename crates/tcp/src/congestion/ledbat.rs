@@ -2,9 +2,9 @@
 //!
 //! The one-way delay is the difference of the two timestamps of an acknowledgement. Its least value
 //! of the last ten minutes is the path's own (base); what the last few samples are above that is
-//! the queue. The window grows in proportion to how far the queue is below the target, shrinks in
-//! proportion to how far it is above, and never grows faster than Reno's. A loss halves it. What
-//! the application or the receiver leaves unused of it is cut off.
+//! the queue. The window grows in proportion to how far the queue is below the target, and never
+//! faster than Reno's. It shrinks in proportion to how far the queue is above. A loss halves it.
+//! What the application or the receiver leaves unused of it is cut off.
 //!
 //! Slow start, which the RFC allows, ends early: at half of the target, before it can do harm.
 
@@ -155,9 +155,9 @@ mod tests {
         assert_eq!(window.cwnd, 100);
     }
 
-    /// RFC 6817, section 2.4.2: cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd with
-    /// off_target = (TARGET - queuing_delay) / TARGET: growth in a window of ACKs goes linearly
-    /// from one segment at an empty queue through nothing at 100 ms.
+    /// RFC 6817, section 2.4.2: `cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd` with
+    /// `off_target = (TARGET - queuing_delay) / TARGET`. Growth in a window of ACKs is linear: one
+    /// segment at an empty queue, none at 100 ms.
     #[test]
     fn growth_is_linear_in_the_distance_to_the_target() {
         for (queue_ms, growth) in [(0u32, 10i64), (50, 5), (75, 2), (100, 0), (150, -5), (200, -10)]

@@ -68,11 +68,11 @@ pub(crate) struct Window {
     pub app_limited: bool,
     /// Set by a control that keeps the window small on purpose: rates mean nothing meanwhile.
     pub ignore_rates: bool,
-    /// Where the sender stands between losses.
+    /// Phase of the sender between losses.
     pub phase: Phase,
 }
 
-/// Where the sender stands between losses (Linux's congestion-avoidance state machine).
+/// Phase of the sender between losses (Linux's congestion-avoidance state machine).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// Nothing dubious.

@@ -86,7 +86,7 @@ mod tests {
     }
 
     /// Linux's `tcp_update_pacing_rate`: twice a window a round trip in the first half of slow
-    /// start, then 1.2 times; of what is out, if that is more.
+    /// start, then 1.2 times. If more than a window is in flight, that counts instead.
     #[test]
     fn pacing_is_a_little_above_the_window() {
         let mut window = crate::sender::initial_window(&crate::Config::default());

@@ -1,11 +1,11 @@
 //! One end of a connection: the calls by which a simulator or a test drives it.
 //!
-//! The one rule: after every call that takes `now`, and after `write`, `close`, `abort` and `read`,
-//! drain [`Endpoint::poll_transmit`] until it returns None, then ask [`Endpoint::next_timer`] anew.
-//! Segments must be sent in the order in which they come out.
+//! The one rule concerns every call that takes `now`, and `write`, `close`, `abort` and `read`.
+//! After such a call, drain [`Endpoint::poll_transmit`] until it returns None, then ask
+//! [`Endpoint::next_timer`] anew. Segments must be sent in the order in which they come out.
 //!
-//! The endpoint joins a sending and a receiving half: it does the handshake and the farewell
-//! (RFC 9293, sections 3.5 and 3.6), negotiates options, lets data carry acknowledgements, and
+//! The endpoint joins a sending and a receiving half. It does the handshake and the farewell (RFC
+//! 9293, sections 3.5 and 3.6), negotiates options, and lets data carry acknowledgements. It
 //! decides on a bare ACK only when nothing else leaves, as Linux does.
 
 mod handshake;
@@ -118,8 +118,9 @@ impl Endpoint {
         }
     }
 
-    /// After [`Endpoint::on_segment`]: another segment of data comes in the same moment, before the
-    /// application can read, and what is acknowledged because it reads waits for that.
+    /// To call after [`Endpoint::on_segment`] if another segment of data comes in the same moment,
+    /// before the application can read. Acknowledgements that are due because it reads wait for
+    /// that segment.
     pub fn await_more(&mut self) {
         self.receiver.window.await_more();
     }
@@ -378,8 +379,8 @@ impl Endpoint {
         Round { srtt_us: self.sender.window.srtt8_us >> 3, rto_ticks: self.sender.rto_ticks() }
     }
 
-    /// When [`Endpoint::on_timer`] must be called; None while no timer runs. May move in either
-    /// direction with every call; calling early is harmless.
+    /// Time at which [`Endpoint::on_timer`] must be called; None while no timer runs. May move in
+    /// either direction with every call; calling early is harmless.
     #[inline]
     pub fn next_timer(&self) -> Option<Time> {
         let timers = self.sender.next_timer().min(self.receiver.next_timer());
@@ -491,9 +492,9 @@ impl Endpoint {
         self.state
     }
 
-    /// Memory that the next acknowledgement meets beside the endpoint: the records of the segment
-    /// that is out longest, and of the one that leaves next; while there are losses, also what was
-    /// SACKed and what was sent again. For whoever fetches them beforehand.
+    /// Memory beside the endpoint that the next acknowledgement touches, for a caller who fetches
+    /// it beforehand. It is the records of the oldest segment in flight and of the one that leaves
+    /// next. While there are losses, it is also what was SACKed and what was sent again.
     #[inline]
     pub fn records(&self) -> ([&impl Sized; 2], Option<&impl Sized>, Option<&impl Sized>) {
         let board = &self.sender.board;

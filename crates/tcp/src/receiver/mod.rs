@@ -2,8 +2,8 @@
 //!
 //! `reassembly` keeps what came out of order and says what to SACK; `delayed_ack` decides when to
 //! acknowledge; `window` decides how much to offer. This file is the path of a segment through
-//! them, in Linux's order: measure, queue, note marks, grow the window, then the ACK decision,
-//! which waits until the sender has had its chance to carry the acknowledgement with data.
+//! them, in Linux's order: measure, queue, note marks, grow the window. The ACK decision comes
+//! last, once the sender has had its chance to carry the acknowledgement with data.
 
 pub(crate) mod delayed_ack;
 pub(crate) mod reassembly;
@@ -386,8 +386,8 @@ mod tests {
         }
     }
 
-    /// RFC 2883, section 4, as in Linux (`tcp_data_queue`): what came twice out of order is told
-    /// before the range that it is part of, in the next ACK or in none.
+    /// RFC 2883, section 4, as in Linux (`tcp_data_queue`): data that came twice out of order is
+    /// reported before the range that holds it. That happens in the next ACK or in none.
     #[test]
     fn what_came_twice_out_of_order_is_told_before_its_range() {
         let mut receiver = receiver(&Config::default());
@@ -420,8 +420,8 @@ mod tests {
         assert_eq!(on_data(2_001), Some(told.to_vec()));
     }
 
-    /// Linux's `truesize`: segments that have merged take the memory of one, and neighbours share
-    /// it, up to seventeen; what a filled gap sets free joins as well.
+    /// Linux's `truesize`: segments that have merged take the memory of one. Neighbours share it,
+    /// up to seventeen, and what a filled gap sets free joins as well.
     #[test]
     fn what_has_merged_takes_the_memory_of_one() {
         let offered = |segments: &[(u64, u32)]| {

@@ -1,9 +1,8 @@
 //! Data out of order, and the SACK blocks for them (RFC 2018, RFC 2883).
 //!
-//! Data is kept in buffers, as in Linux, since memory counts: what follows a buffer joins it while
-//! there is room, what precedes one does not. Beside them are the last four ranges that changed,
-//! newest first, as Linux reports them: an ACK names the newest first, and a duplicate before
-//! all.
+//! Data is kept in buffers, as in Linux, since memory counts. What follows a buffer joins it while
+//! there is room; what precedes one does not. Beside them are the last four ranges that changed,
+//! newest first, as Linux reports them. An ACK names a duplicate before all, then the newest range.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,7 +12,7 @@ use crate::ranges::first_gap;
 
 /// Ranges that are remembered by age.
 const RECENT: usize = 4;
-/// Newest ranges of which an ACK that is held back can be sure to tell: one less than fit beside
+/// Newest ranges that an ACK which is held back is sure to report. That is one less than fit beside
 /// timestamps, since ACKs get lost (Linux's `TCP_SACK_BLOCKS_EXPECTED`).
 const TOLD: usize = 2;
 

@@ -1,13 +1,13 @@
 //! The sending half of an endpoint.
 //!
-//! One struct, [`Sender`], and its behaviour by part: `ack` takes in acknowledgements, `recovery`
-//! decides what they mean (phases, PRR, undo), `rack` finds losses by time, `timers` fires RTO,
-//! tail loss probe and window probe, `transmit` says what leaves next. The state lives in
-//! `scoreboard` (segments in flight), `rtt`, `rate_sample`, `pacing` and the congestion control's
-//! `Window`.
+//! One struct, [`Sender`], has its behaviour in several files. `ack` takes in acknowledgements, and
+//! `recovery` decides what they mean (phases, PRR, undo). `rack` finds losses by time, and `timers`
+//! fires RTO, tail loss probe and window probe. `transmit` says what leaves next. The state lives
+//! in `scoreboard` (segments in flight), `rtt`, `rate_sample`, `pacing` and the congestion
+//! control's `Window`.
 //!
 //! The order of steps within an acknowledgement is Linux's: SACK, cumulative part, RTT, RACK, tail
-//! loss probe, phase, timers, window, and only then transmission, which the endpoint polls for.
+//! loss probe, phase, timers, window. Transmission comes last; the endpoint polls for it.
 
 mod ack;
 pub(crate) mod pacing;
@@ -114,7 +114,7 @@ pub(crate) struct Sender {
     used_since_ms: u32,
     /// Timestamp echoed by the last acknowledgement; zero if none.
     last_echo: u32,
-    /// When something was last delivered.
+    /// Time of the last delivery, in microseconds, wrapping.
     delivered_us: u32,
     /// Smoothed RTT of earlier connections on the path, in 1/8 µs; zero if unknown.
     known_rtt8_us: u32,
@@ -371,8 +371,9 @@ mod tests {
     use super::*;
     use simnel_core::time::Time;
 
-    /// Linux's `tcp_init_metrics`: a threshold and reordering that are known; an RTT that is longer
-    /// than the SYN's makes the first timeout, three times as long, or 200 ms longer.
+    /// Linux's `tcp_init_metrics`: a known threshold and known reordering are used. A known RTT
+    /// that is longer than the SYN's sets the first timeout. That is three times the RTT, or 200 ms
+    /// above it if that is more.
     #[test]
     fn a_known_path_sets_threshold_reordering_and_first_timeout() {
         let begin = |ssthresh, reordering, rtt_us: u32| {

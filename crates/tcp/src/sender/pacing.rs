@@ -1,8 +1,8 @@
-//! When the next segment may leave, if the sender is paced.
+//! Pacing: the earliest time at which the next segment may leave, if the sender is paced.
 //!
-//! Each segment moves the time on by its length over the pacing rate, with half a segment of credit
-//! for a late start, as Linux's TCP and `fq` do. The first ten segments are not paced, but the
-//! tenth makes the next one wait: it follows the ninth, and has no credit.
+//! Each segment moves that time on by its length over the pacing rate. A late start gives credit of
+//! at most half a segment, as in Linux's TCP and `fq`. The first ten segments are not paced, but
+//! the tenth makes the next one wait: it follows the ninth, and has no credit.
 
 use simnel_core::time::{Span, Time};
 
@@ -35,7 +35,7 @@ impl Pacer {
         false
     }
 
-    /// How long a segment would have to wait.
+    /// Time that a segment would have to wait.
     #[inline]
     pub(super) fn delay(&self, now: Time) -> Span {
         self.next.since(now)

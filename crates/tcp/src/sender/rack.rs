@@ -1,7 +1,7 @@
 //! RACK: a segment is lost if one sent after it has arrived, and time has passed (RFC 8985).
 //!
-//! The time is the reordering window: zero in recovery and after three SACKs as long as no
-//! reordering was ever seen, else a quarter of the least RTT, more after D-SACKs, at most the
+//! The time is the reordering window. While no reordering was ever seen, it is zero in recovery and
+//! after three SACKs. Else it is a quarter of the least RTT, more after D-SACKs, at most the
 //! smoothed RTT. Candidates come in the order of their last transmission from two queues: first
 //! transmissions, which are in sequence order, and retransmissions. Both are only ever read from
 //! the front, so detection costs the number of losses, not the size of the window.
@@ -17,9 +17,9 @@ const PERSIST: u8 = 16;
 /// The newest segment known to have arrived, and the reordering window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rack {
-    /// When it was last sent.
+    /// Time of its last transmission, in microseconds, wrapping.
     sent_us: u32,
-    /// Where it ends: breaks ties between segments of the same microsecond.
+    /// Sequence number of its end: breaks ties between segments of the same microsecond.
     end: u64,
     /// Its RTT.
     rtt_us: u32,
@@ -30,8 +30,8 @@ pub(super) struct Rack {
     pub persist: u8,
     /// A D-SACK has come since the window was widened.
     pub duplicate_seen: bool,
-    /// When the window was widened last, in microseconds: it may widen again when something that
-    /// left later is delivered.
+    /// Time of the last widening of the window, in microseconds. It may widen again when something
+    /// that left later is delivered.
     widened_us: u64,
 }
 
@@ -51,8 +51,9 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// Nothing waits for an acknowledgement: what leaves from now on is newer than all that has
-    /// arrived, however long ago, and [`before`] is told times within half an hour.
+    /// Restarts the comparison at `now`, for use while nothing waits for an acknowledgement. What
+    /// leaves from now on is newer than all that has arrived, however long ago. So [`before`]
+    /// compares only times within half an hour of each other.
     #[inline]
     pub(super) fn begin(&mut self, now: &Now) {
         (self.sent_us, self.end) = (now.us, 0);
@@ -256,8 +257,9 @@ mod tests {
         (0..10).filter(|id| sender.board.get(*id).has(flag::LOST)).collect()
     }
 
-    /// RFC 8985, section 6.2, step 2: the latest sent, by time and then by number; a repetition
-    /// that is answered sooner than any RTT was not what was answered.
+    /// RFC 8985, section 6.2, step 2: the newest is the latest sent, by time and then by number. A
+    /// retransmission that seems answered sooner than any RTT does not count: the original was
+    /// answered.
     #[test]
     fn the_newest_arrival_leads() {
         let mut rack = Rack::default();
@@ -275,8 +277,8 @@ mod tests {
         assert_eq!(advance(301, 30_000, 0, 60_001), (30_000, 401, 30_001, true));
     }
 
-    /// Step 4: nothing in recovery or after three SACKs while no reordering was seen, else a
-    /// quarter of the least RTT for each step, the smoothed RTT at most.
+    /// Step 4: zero in recovery or after three SACKs while no reordering was seen. Else a quarter
+    /// of the least RTT for each step, the smoothed RTT at most.
     #[test]
     fn the_reordering_window_is_a_quarter_of_the_least_rtt() {
         let window = |seen, phase, sacked, steps| {
@@ -297,7 +299,7 @@ mod tests {
         assert_eq!(window(true, Phase::Recovery, 9, 200), 40_000);
     }
 
-    /// One step more for each round trip with D-SACKs, kept for 16 recoveries: a round ends when
+    /// One step more for each round trip with D-SACKs, kept for 16 recoveries. A round ends when
     /// something is delivered that left after the last step (Linux's `tcp_rack_update_reo_wnd`).
     #[test]
     fn duplicates_widen_the_window_once_a_round_trip() {
@@ -379,8 +381,9 @@ mod tests {
         assert!(!sender.may_still_arrive(sender.board.get(8), &at(49_000)));
     }
 
-    /// Linux's `tcp_rack_detect_loss` takes what is lost off its list: once a reduction is taken
-    /// back, that is not judged again before it is sent again; what a timeout took for lost is.
+    /// Linux's `tcp_rack_detect_loss` takes segments that it marks lost off its list. If the
+    /// reduction is undone, they are not judged again before they are retransmitted. Segments that
+    /// a timeout marked lost are judged again.
     #[test]
     fn a_verdict_that_was_taken_back_is_not_repeated() {
         for (by_timeout, left) in [(false, std::vec![]), (true, std::vec![0, 1, 2, 3, 4, 5])] {
@@ -406,8 +409,8 @@ mod tests {
         assert_eq!(lost(&sender).len(), 10);
     }
 
-    /// RFC 8985, section 7.3: a probe is a repetition, judged by when it was sent; what left before
-    /// and after it for the first time is judged by itself.
+    /// RFC 8985, section 7.3: a probe is a retransmission, judged by its own sending time. First
+    /// transmissions before and after it are judged by theirs.
     #[test]
     fn a_probe_does_not_hide_other_losses() {
         let mut sender = sender();

@@ -17,9 +17,11 @@ pub(super) struct Sampler(Option<Box<Sampling>>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sampling {
-    /// When the newest segment known to be delivered was sent.
+    /// Sending time of the newest delivered segment, or of the first one after an idle time.
+    /// Microseconds, wrapping.
     first_sent_us: u32,
-    /// When something was last delivered.
+    /// Time of the last delivery, or of the first segment after an idle time. Microseconds,
+    /// wrapping.
     delivered_us: u32,
     /// The application limits sending until so many are delivered; zero if it does not.
     app_limited_until: u32,
@@ -246,8 +248,8 @@ mod tests {
         assert!(!path.sampler.app_limited());
     }
 
-    /// Linux's `tcp_ack`: an old acknowledgement makes no sample, nor does what it delivered count
-    /// for the next one; but the next flight is measured from there.
+    /// Linux's `tcp_ack`: an old acknowledgement makes no sample, and what it delivered does not
+    /// count for the next one. But the next flight is measured from there.
     #[test]
     fn what_is_forgotten_makes_no_sample() {
         let mut path = Path::new();

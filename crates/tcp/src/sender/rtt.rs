@@ -1,9 +1,10 @@
 //! Round-trip time and retransmission timeout (RFC 6298, as Linux computes them).
 //!
 //! Smoothed RTT in units of 1/8 µs, deviation as four times its mean, in µs. Linux differs from the
-//! RFC in two ways that matter: the deviation shrinks slowly when RTTs fall (a finer gain), and the
-//! term that is added to the smoothed RTT is the *largest* deviation of the last round trip, never
-//! below the least timeout. So the timeout is at least the RTT plus 200 ms, not 200 ms.
+//! RFC in two ways that matter. A sample below the smoothed RTT widens the deviation at an eighth
+//! of the usual gain. And the term that is added to the smoothed RTT follows the *largest*
+//! deviation of a round trip, never below the least timeout. So the timeout is at least the RTT
+//! plus 200 ms, not 200 ms.
 
 use crate::clock::Now;
 use crate::windowed::Windowed;

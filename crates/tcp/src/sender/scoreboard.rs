@@ -1,9 +1,9 @@
 //! Scoreboard of the segments in flight: a ring of 16-byte records.
 //!
-//! Records lie in sequence order and are named by a running number, so that places in the ring
-//! stay valid while it moves on. An acknowledgement in order takes records from the front; a SACK
-//! block finds its first record by division, because nearly all segments are full, and touches
-//! only records that no earlier block has covered (`sacked` remembers which).
+//! Records lie in sequence order and are named by a running number, so that places in the ring stay
+//! valid while it moves on. An acknowledgement in order takes records from the front. A SACK block
+//! finds its first record by division, because nearly all segments are full. It touches only
+//! records that no earlier block has covered (`sacked` remembers which).
 //!
 //! RACK must examine segments in the order in which they were last sent. First transmissions are
 //! in that order by themselves, from `oldest_original` on; retransmissions queue in `resent`. So
@@ -39,7 +39,7 @@ pub(crate) mod flag {
 pub(crate) struct Record {
     /// First sequence number.
     pub seq: u64,
-    /// When it was last sent, in microseconds.
+    /// Time of the last transmission, in microseconds, wrapping.
     pub sent_us: u32,
     /// Sequence numbers that it takes: payload, SYN and FIN.
     pub len: u16,
@@ -68,9 +68,11 @@ impl Record {
 pub(crate) struct Departure {
     /// Segments delivered by then.
     pub delivered: u32,
-    /// When the last of these was delivered.
+    /// Time of the last of these deliveries, or of leaving if nothing was in flight. Microseconds,
+    /// wrapping.
     pub delivered_us: u32,
-    /// When the first segment of the flight was sent.
+    /// Sending time of the newest segment delivered by then, or of this one if nothing was in
+    /// flight. Microseconds, wrapping.
     pub first_sent_us: u32,
 }
 
@@ -93,7 +95,7 @@ pub(crate) struct Scoreboard {
     pub lost_out: u32,
     /// Records with RESENT.
     pub resent_out: u32,
-    /// Where the search for lost segments to send again continues.
+    /// Record at which the search for lost segments to send again continues.
     pub resend_hint: Id,
     /// No unsacked, not lost, never resent record lies before this one.
     pub oldest_original: Id,
@@ -105,8 +107,8 @@ pub(crate) struct Scoreboard {
     departures: Box<[Departure]>,
 }
 
-/// Records for which the ring has room when there are more than one: an end that sends nothing but
-/// its SYN, and later its FIN, needs no more.
+/// Least number of records that the ring has room for once it needs more than one. An end that
+/// sends nothing but its SYN, and later its FIN, needs no more than one.
 const FIRST_ROOM: usize = 16;
 
 impl Scoreboard {

@@ -3,13 +3,14 @@
 //! Linux counts memory: of each segment its payload, its headers' room and its bookkeeping. The
 //! buffer grows to twice the window whenever the window has room, up to a cap. A writer that finds
 //! it full sleeps, and is woken when a third of it is free. Segments that were SACKed merge with
-//! their SACKed neighbours and save all but the payload (Linux's `tcp_shift_skb_data`), so that the
+//! their SACKed neighbours and save all but the payload (Linux's `tcp_shift_skb_data`). So the
 //! writer goes on during a recovery. On paths that hold more than two thirds of the cap this shows:
 //! what is in flight swings below the window.
 //!
-//! PSH says where the writer stopped: at the end of what it had, where it fell asleep, and, within
-//! one call, whenever it has written more than half the largest window without. Linux decides that
-//! when data is written, by the window of that moment, and not when it leaves.
+//! PSH marks places where the writer stopped: at the end of what it had, and where it fell asleep.
+//! Within one call it also follows whenever more than half the largest window was written without
+//! PSH. Linux decides that when data is written, by the window of that moment, and not when it
+//! leaves.
 
 use super::{Sender, UNLIMITED};
 use crate::clock::before;
@@ -40,10 +41,10 @@ pub(super) struct Source {
     half: u16,
     pub first_half: u16,
     pace: Pace,
-    /// How many of `stops` there are.
+    /// Number of `stops`.
     stop_count: u8,
-    /// Where the writer fell asleep and nothing was sent yet, in order: the low 32 bits, since all
-    /// lie within a buffer.
+    /// Ends of writes after which the writer fell asleep and that were not sent yet, in order. The
+    /// low 32 bits of sequence numbers, since all lie within a buffer.
     stops: [u32; STOPS],
 }
 
@@ -59,8 +60,8 @@ enum Pace {
     Asleep,
 }
 
-/// Stops that are remembered. The writer sleeps until a third of the buffer is free, and half of it
-/// or less was not sent; what grows faster loses a stop.
+/// Most stops that are remembered. The writer sleeps until a third of the buffer is free, and half
+/// of it or less was not sent. A buffer that grows faster loses a stop.
 const STOPS: usize = 4;
 /// A source that always has more to write.
 pub(super) const ENDLESS: u64 = u64::MAX;
@@ -155,8 +156,8 @@ impl Sender {
     /// Nothing more of what was written may leave: lets the writer go on if it is awake and has
     /// more to write. True if that may have changed something.
     ///
-    /// Linux sends what an acknowledgement allows from the buffer first, and the writer runs after
-    /// that; what it writes leaves at once, as far as the window allows, before it sleeps again.
+    /// Linux first sends from the buffer what an acknowledgement allows, and the writer runs after
+    /// that. What it writes leaves at once, as far as the window allows, before it sleeps again.
     #[inline]
     pub(super) fn refill(&mut self) -> bool {
         if self.source.left == 0 {
@@ -170,8 +171,8 @@ impl Sender {
         self.source.pace == Pace::Awake && self.fill()
     }
 
-    /// A segment has left, or all that may: makes the buffer larger if the window was not filled,
-    /// and wakes the writer if a third of it is free.
+    /// To call when a segment has left, or all that may. Makes the buffer larger if the window was
+    /// not filled, and wakes the writer if a third of the buffer is free.
     #[inline]
     pub(super) fn look_for_room(&mut self) {
         if self.source.pace != Pace::Asleep {
@@ -211,8 +212,8 @@ impl Sender {
         u64::from(self.board.sacked_out).saturating_sub(ranges) * u64::from(self.source.overhead)
     }
 
-    /// The application is about to write: if all it wrote before has left, and the window has room,
-    /// rates measured from here on are its own (Linux's `tcp_rate_check_app_limited`).
+    /// The application is about to write. If all it wrote before has left, and the window has room,
+    /// rates measured from here on are limited by it (Linux's `tcp_rate_check_app_limited`).
     #[inline]
     pub(super) fn note_application_limit(&mut self) {
         if !self.sampler.is_enabled() || self.written() >= self.window.mss.into() {
@@ -293,8 +294,8 @@ mod tests {
         assert_eq!(found, [1_000, 2_000, 3_000, 6_000]);
     }
 
-    /// Linux's `forced_push` and `tcp_push`: a call of 64 KiB ends within a segment, with which the
-    /// next one goes on; half a window counts from there.
+    /// Linux's `forced_push` and `tcp_push`: a call of 64 KiB may end within a segment, with which
+    /// the next call goes on. Half a window counts from that end, or from the last push.
     #[test]
     fn half_a_window_counts_from_the_last_push() {
         let pushed = |half, stop: Option<u64>, last: u64| {

@@ -1,8 +1,8 @@
 //! The sender's timer: retransmission, tail loss probe, reordering, window probe. One at a time.
 //!
-//! Whichever is due next supersedes the others, as in Linux: a tail loss probe replaces the
-//! retransmission timer, and whatever fires or is cancelled restores it with what is left of its
-//! time. (RFC 6298; RFC 8985, sections 7.2, 7.3 and 8; RFC 9293, 3.8.6.1.)
+//! Whichever is due next supersedes the others, as in Linux. A tail loss probe replaces the
+//! retransmission timer. Whatever fires or is cancelled restores that timer with what is left of
+//! its time. (RFC 6298; RFC 8985, sections 7.2, 7.3 and 8; RFC 9293, 3.8.6.1.)
 
 use simnel_core::time::Time;
 

@@ -57,7 +57,7 @@ impl Direction {
         self.waiting.len()
     }
 
-    /// When a segment that enters now arrives; None if the queue is full.
+    /// Arrival time of a segment that enters now; None if the queue is full.
     fn enter(&mut self, segment: &mut Segment, now: Time) -> Option<Time> {
         while self.waiting.front().is_some_and(|departure| *departure <= now) {
             self.waiting.pop_front();
@@ -172,7 +172,7 @@ impl<'t> Path<'t> {
         self.flying.insert((arrival, self.sequence), (from_a, segment));
     }
 
-    /// When something happens next.
+    /// Time of the next event.
     pub fn next(&self) -> Option<Time> {
         let arrival = self.flying.first_key_value().map(|((time, _), _)| *time);
         [arrival, self.a.next_timer(), self.b.next_timer()].into_iter().flatten().min()

@@ -1,11 +1,11 @@
 //! The demonstration: one home line under load, without Simnel and with it, in half a minute.
 //!
-//! As root, everything is real: namespaces, Linux's TCP, packets. A home of two hosts, its gateway
-//! and a server stand at the two ends of `simnel link`, a line with the oversized FIFO that modems
-//! have. Host 1 uploads and downloads with several CUBIC flows each way while host 2 sends an echo
-//! every 20 ms, as a call would. Then the same again with `simnel up` on the gateway at a share of
-//! the line's rates. Without root, the same core runs against a synthetic load
-//! (`demo/synthetic.rs`), and the report says so.
+//! As root, everything is real: namespaces, Linux's TCP, packets. A home of two hosts and its
+//! gateway stand at one end of `simnel link`, and a server at the other. The link is a line with
+//! the oversized FIFO that modems have. Host 1 uploads and downloads with several CUBIC flows each
+//! way while host 2 sends an echo every 20 ms, as a call would. Then the same again with
+//! `simnel up` on the gateway at a share of the line's rates. Without root, the same core runs
+//! against a synthetic load (`demo/synthetic.rs`), and the report says so.
 //!
 //! Nothing outside the namespaces is touched; whatever happens, they are deleted at the end.
 //!
@@ -90,7 +90,7 @@ pub struct Progress<'a> {
     pub total: Duration,
 }
 
-/// Why a demonstration failed.
+/// Reasons for which a demonstration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// The testbed, or a program in it.
@@ -109,13 +109,13 @@ pub struct Demo;
 
 /// The idle line is measured for so long before each load.
 const IDLE: Duration = Duration::from_secs(2);
-/// The load's first seconds, in which flows start, are reported apart. Until a flow's first loss it
-/// doubles its rate each round trip, and what is too much for a download stands in the provider's
+/// The load's first seconds, in which flows start, are reported apart. Until its first loss a flow
+/// doubles its rate each round trip. What is too much for a download then stands in the provider's
 /// queue, before any gateway.
 const RAMP: Duration = Duration::from_secs(2);
 /// A call sends a packet each 20 ms.
 const PROBE_INTERVAL: Duration = Duration::from_millis(20);
-/// How often progress is told.
+/// Interval between two reports of progress.
 const TICK: Duration = Duration::from_millis(250);
 /// A program may need so long until it works.
 const START_UP: Duration = Duration::from_secs(5);
@@ -253,7 +253,7 @@ impl Live<'_> {
         Probe::start(&self.home.lan2, &self.home.server, Home::SERVER, interval)
     }
 
-    /// How long a full FIFO can hold the last echo back.
+    /// Longest time for which a full FIFO can hold the last echo back, and 200 ms more.
     fn drain(&self) -> Duration {
         let slower = self.options.download.min(self.options.upload).bytes().max(1);
         Duration::from_millis(u64::from(self.options.fifo) * 1_514_000 / slower + 200)

@@ -1,9 +1,9 @@
 //! Results of a demonstration, as JSON and as a table for people.
 //!
 //! Added delay is an echo's round-trip time above the idle line's median. The grade is of its 95th
-//! percentile: receivers of calls size their jitter buffers so that about 95 of 100 packets come in
-//! time (WebRTC's NetEq: 0.95 to 0.97), so this is the delay that a call really gets; the median
-//! would praise a line that stutters, and the 99th percentile of 700 echoes is 7 echoes, often the
+//! percentile, which is the delay that a call really gets. Receivers of calls size their jitter
+//! buffers so that about 95 of 100 packets come in time (WebRTC's NetEq: 0.95 to 0.97). The median
+//! would praise a line that stutters. The 99th percentile of 700 echoes is 7 echoes, often the
 //! measuring machine's own. A lost echo counts as later than any.
 
 use std::fmt::Write;
@@ -32,7 +32,7 @@ pub struct DemoReport {
     pub with: Phase,
 }
 
-/// How the numbers came about.
+/// Origin of the numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Kind {
@@ -40,7 +40,7 @@ pub enum Kind {
     Live,
     /// The core alone, in virtual time, against simple senders.
     Synthetic {
-        /// Why it was not live.
+        /// Reason why it was not live.
         reason: String,
     },
 }

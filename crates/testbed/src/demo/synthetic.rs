@@ -2,10 +2,11 @@
 //!
 //! Each direction is simulated by itself: bulk senders and a 20 ms probe feed the line, through the
 //! discipline under demonstration if there is one. A sender keeps a window of full-sized packets in
-//! flight, doubles it each round trip until its first loss, then adds one a round trip and halves
-//! it after each loss (AIMD; RFC 5681 without retransmission, timestamps or delayed
-//! acknowledgements). Acknowledgements come back after a fixed delay: the other direction's queue
-//! does not hold them up, as it would in reality. An echo's time is the sum of its two directions'.
+//! flight. It doubles the window each round trip until its first loss, then adds one a round trip
+//! and halves it after each loss. That is AIMD: RFC 5681 without retransmission, timestamps or
+//! delayed acknowledgements. Acknowledgements come back after a fixed delay: the other direction's
+//! queue does not hold them up, as it would in reality. An echo's time is the sum of its two
+//! directions'.
 //!
 //! Deterministic: integers, events ordered by (time, number), no randomness. It shows queues, not
 //! TCP.

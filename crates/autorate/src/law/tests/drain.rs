@@ -236,8 +236,9 @@ fn a_drain_whose_delay_grows_goes_lower() {
     }
 }
 
-/// After 450 ms: less than 12 ms that fell by a quarter are left to the hold; what fell is drained
-/// once more; what did not counts, and the third is in vain.
+/// After 450 ms a drain is judged. Less than 12 ms that fell by a quarter are left to the hold. A
+/// delay that fell is drained once more. One that did not counts as a failure, and the third is in
+/// vain.
 #[test]
 fn a_drain_that_is_over_is_judged() {
     let judged = |number, ms, delay| {
@@ -282,7 +283,7 @@ fn a_drain_that_is_over_is_judged() {
     }
 }
 
-/// Where a download gets less still while its drain goes on, arrivals are the capacity.
+/// If a download gets less still while its drain goes on, arrivals are the capacity.
 #[test]
 fn a_starved_drain_follows_the_arrivals() {
     let follow = |bytes, delay| {

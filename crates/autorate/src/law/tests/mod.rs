@@ -1,5 +1,5 @@
-//! The rules of the law one at a time. The rate is 900,000 bytes a second and an interval 32 ms, so
-//! that thirds and sixteenths of both are whole numbers, and a byte more or less is seen.
+//! The rules of the law one at a time. The rate is 900,000 bytes a second and an interval 32 ms. So
+//! thirds and sixteenths of both are whole numbers, and a byte more or less is seen.
 
 use std::vec;
 use std::vec::Vec;

@@ -1,22 +1,24 @@
 //! PIE: drop with a probability that a proportional-integral controller derives from queueing delay
 //! (RFC 8033; Pan et al. 2013).
 //!
-//! Every `tupdate` the probability moves by alpha * (delay - target) + beta * (delay - last delay),
-//! in smaller steps while it is small (the auto-tuning table of RFC 8033, section 4.2). Arrivals
-//! are dropped, or marked, with that probability; the sum of probabilities since the last drop
-//! keeps drops from clustering: none below a sum of 0.85, always from 8.5 on (section 5.4). A burst
-//! of 150 ms from idle is let through (section 4.4).
+//! Every `tupdate` the probability moves by alpha * (delay - target) + beta * (delay - last delay).
+//! The steps are smaller while it is small (the auto-tuning table of RFC 8033, section 4.2).
+//! Arrivals are dropped, or marked, with that probability. The sum of probabilities since the last
+//! drop keeps drops from clustering: none below a sum of 0.85, always from 8.5 on (section 5.4). A
+//! burst of 150 ms from idle is let through (section 4.4).
 //!
-//! Two flavours (facts D.3). Linux 6.1: delay from timestamps, beyond 250 ms two percent more at
-//! each update, the burst allowance shrinks as packets leave. FreeBSD, which keeps closer to the
-//! RFC: delay from an estimate of the departure rate, a guard on the last but one delay, the
-//! burst allowance shrinks at updates.
+//! Two flavours (facts D.3):
 //!
-//! Numbers: probabilities are in units of 2^-56 ([`MAX_PROB`] is 1), times in units of 64 ns, rates
-//! in bytes per 64 ns times 256: those of Linux, so that decisions can be compared bit for bit.
+//! * Linux 6.1. Delay from timestamps, beyond 250 ms two percent more at each update, the burst
+//!   allowance shrinks as packets leave.
+//! * FreeBSD, which keeps closer to the RFC. Delay from an estimate of the departure rate, a guard
+//!   on the last but one delay, the burst allowance shrinks at updates.
 //!
-//! Caller's rule: [`PieState::admit`] for each arrival that the queue has room for,
-//! [`PieState::overflowed`] for one it has not, [`PieState::dequeued`] for each departure,
+//! Numbers are those of Linux, so that decisions can be compared bit for bit. Probabilities are in
+//! units of 2^-56 ([`MAX_PROB`] is 1), times in units of 64 ns, rates in bytes per 64 ns times 256.
+//!
+//! Caller's rule: [`PieState::admit`] for each arrival that the queue has room for, and
+//! [`PieState::overflowed`] for one it has not. [`PieState::dequeued`] for each departure.
 //! [`PieState::update`] every `tupdate` (the first time after [`FIRST_UPDATE`]).
 
 use super::Verdict;
@@ -134,7 +136,7 @@ pub struct PieState {
     pub(crate) updates: u32,
     /// Delay at the last departure, or at the last update with the rate estimator.
     qdelay: u64,
-    /// When the last packet left, or the present measurement began; [`UNSET`] if neither.
+    /// Time at which the last packet left, or the present measurement began; [`UNSET`] if neither.
     dq_tstamp: u64,
     /// Bytes that left in the present measurement; [`UNSET`] if there is none.
     dq_count: u64,

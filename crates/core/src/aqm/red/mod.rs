@@ -1,16 +1,17 @@
 //! RED: random early detection (Floyd and Jacobson 1993), as Linux has it.
 //!
 //! Each arrival moves an average of the queue: `avg += (queue - avg) * 2^-Wlog`. Below `min`
-//! nothing happens, from `max` on every packet is signalled to, and between them the chance rises
-//! to `max_p`, counted since the last signal so that signals come at even distances. After an idle
-//! time the average is what it would be had small packets passed: a table of shifts, computed as
-//! `tc` does, since the kernel has no logarithm. (Facts D.7.)
+//! nothing happens. From `max` on every packet gets a signal. Between them the chance of a signal
+//! rises to `max_p`. It grows with the packets since the last signal, so that signals come at even
+//! distances. After an idle time the average is what it would be had packets of `avpkt` bytes
+//! passed meanwhile. A table of shifts says how far it falls, computed as `tc` does, since the
+//! kernel has no logarithm. (Facts D.7.)
 //!
 //! Adaptive RED (Floyd, Gummadi and Shenker 2001) steers `max_p` every half second so that the
 //! average stays in the middle fifth of `min..max`.
 //!
-//! Quirk kept for equality: `tc` computes the table for ticks of 64 ns and the kernel looks it up
-//! with microseconds, so that Linux's average decays sixteen times too slowly.
+//! Quirk kept for equality: `tc` computes the table for ticks of 64 ns, and the kernel looks it up
+//! with microseconds. So Linux's average decays sixteen times too slowly.
 //!
 //! [`ns`] is the other RED, of the simulators. Caller's rule for both: `arrives` for each arrival,
 //! also one that finds no room; `found_empty` when there was nothing to take.
@@ -50,7 +51,7 @@ pub struct RedParams {
     pub signals: Signals,
 }
 
-/// How senders are told.
+/// Ways to signal congestion to senders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signals {
     /// Mark ECN-capable packets where others are dropped.
@@ -61,7 +62,7 @@ pub struct Signals {
     pub nodrop: bool,
 }
 
-/// Why [`Law::new`] cannot use its parameters.
+/// Reason for which [`Law::new`] cannot use its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// `max` is not above `min`.
@@ -88,7 +89,7 @@ pub struct Law {
     band: (u64, u64),
     adaptive: bool,
     signals: Signals,
-    /// By how many powers of two the average falls.
+    /// Powers of two by which the average falls, by idle time.
     shifts: [u8; SHIFTS],
 }
 
@@ -168,8 +169,9 @@ impl Law {
     }
 }
 
-/// The smallest Wlog whose average stays below `min` bytes while `burst` packets of `avpkt` bytes
-/// come into an empty queue: burst + 1 - min/avpkt <= (1 - (1-W)^burst) / W.
+/// The smallest Wlog with which `burst` packets of `avpkt` bytes may come into an empty queue while
+/// the average stays below `min` bytes. That is, with W = 2^-Wlog:
+/// burst + 1 - min/avpkt <= (1 - (1-W)^burst) / W.
 fn weight(min: u32, burst: u32, avpkt: u32) -> Option<u32> {
     // Both sides times avpkt.
     let excess = (i128::from(burst) + 1) * i128::from(avpkt) - i128::from(min);

@@ -6,8 +6,8 @@
 //! 1/p packets have passed and then becomes likely within the next 1/p (`wait`). The average of an
 //! idle queue falls as though packets of `mean` bytes had passed at the line's rate.
 //!
-//! Settings left out are computed (Floyd, Gummadi and Shenker 2001, section 5): `min` is half of
-//! what a queue of 5 ms holds, at least 5 packets; `max` is three times that; the weight is
+//! Settings left out are computed (Floyd, Gummadi and Shenker 2001, section 5). `min` is half of
+//! what a queue of 5 ms holds, at least 5 packets. `max` is three times `min`. The weight is
 //! 1 - exp(-1 / (10 RTT C)), C in packets a second: an average over ten round trips. `max_p` is
 //! 1/10 at first and, with `adaptive`, steered every half second between 1 % and 50 %.
 //!

@@ -388,8 +388,9 @@ mod simulators {
         assert_eq!(share(&steep, 30), 1.0);
     }
 
-    /// Adaptive RED (Floyd, Gummadi and Shenker 2001, figure 1): every half second, out of the
-    /// middle fifth a hundredth up, at most a quarter of itself, or a tenth of itself down.
+    /// Adaptive RED (Floyd, Gummadi and Shenker 2001, figure 1) moves max_p every half second in
+    /// which the average is out of the middle fifth. Above it max_p rises by 0.01, at most by a
+    /// quarter of itself. Below it max_p falls by a tenth of itself.
     #[test]
     fn the_highest_chance_follows_the_average_within_its_bounds() {
         let q32 = (1u64 << 32) as f64;

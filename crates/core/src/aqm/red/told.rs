@@ -1,5 +1,5 @@
-//! Settings for a law that is told as Linux's kernel is told it: by a weight and a table, of which
-//! many lines and bursts may be the cause. Any of them will do.
+//! Settings of RED from what Linux's kernel is told: the average's weight and a table of shifts.
+//! Many rates, bursts and sizes of packets lead to the same weight and table. Any of them will do.
 
 use super::{idle_shifts, weight, Law, Rate, RedParams, SHIFTS};
 
@@ -14,7 +14,7 @@ impl Law {
         self.scell_log
     }
 
-    /// By how many powers of two the average falls for each entry's idleness.
+    /// Powers of two by which the average falls, for each entry's idleness.
     pub fn shifts(&self) -> &[u8; SHIFTS] {
         &self.shifts
     }

@@ -1,16 +1,17 @@
-//! Which queued acknowledgement a new packet of the same connection makes redundant.
+//! Search for a queued acknowledgement that a new packet of the same connection makes redundant.
 //!
 //! On a line with a slow uplink, acknowledgements of downloads can fill it. TCP's are cumulative,
 //! so all but the last few that wait in a queue say nothing new. An acknowledgement may go if the
-//! packet just queued acknowledges at least as much, including every SACKed range, and no flag,
-//! option or payload would be lost with it. The conservative filter drops the older of two such;
-//! the aggressive one also drops a single one directly before the newcomer, if their ECN echoes are
-//! alike. (Piece of CAKE, section III-D; facts A.10.)
+//! packet just queued says all that it does and more. That is a later number or more SACKed bytes,
+//! and every range that was SACKed. No flag, option or payload may be lost with it. The
+//! conservative filter drops the older of two such. The aggressive one also drops a single one
+//! directly before the newcomer, if their ECN echoes are alike. (Piece of CAKE, section III-D;
+//! facts A.10.)
 //!
 //! One scan of one queue a packet, from its head. Acknowledgements that cover each other go as they
-//! come, so the first few packets decide; only [`MOST_LOOKS`] are looked at. (Linux looks at all;
-//! so do we where `Device` asks for its decisions.) A sender whose acknowledgements fall would else
-//! make each arrival cost as much as its queue is long.
+//! come, so the first few packets decide; only [`MOST_LOOKS`] are looked at. Otherwise a sender
+//! whose acknowledgements fall would make each arrival cost as much as its queue is long. (Linux
+//! looks at all; so do we where `Device` asks for its decisions.)
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -33,7 +34,7 @@ const MOST_LOOKS: usize = 256;
 
 /// Packets whose headers share a piece of memory, as a power of two, where it is taken as needed.
 const PAGE_SHIFT: u32 = 5;
-/// Where all is reserved, there is one piece.
+/// The same where all memory is reserved: one piece for all packets.
 const WHOLE_SHIFT: u32 = 31;
 
 /// The TCP headers of queued packets, by arena slot. As in the arena, room is reserved for all and

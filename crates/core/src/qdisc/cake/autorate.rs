@@ -1,9 +1,10 @@
 //! `autorate-ingress`: the rate follows what arrives.
 //!
-//! Between bursts the bytes of the last window give a bandwidth; a moving average that follows
-//! rises quickly is the capacity estimate, and the shaper is set to 15/16 of it, at most every 250
-//! ms. Linux before 7.3 forgot to note the time of the last change, so that the pause was without
-//! effect; here it holds, but under `Arithmetic::Linux` of such a release. (Facts A.11.)
+//! The bytes that came between two gaps longer than average give a bandwidth. A moving average of
+//! these that follows rises quickly is the capacity estimate. The shaper is set to 15/16 of it, at
+//! most every 250 ms. Linux before 7.3 forgot to note the time of the last change, so that the
+//! pause was without effect. Here it holds, except under `Arithmetic::Linux` of such a release.
+//! (Facts A.11.)
 
 use super::tin::ewma;
 use crate::rate::{Arithmetic, Rate, Release};
@@ -118,8 +119,8 @@ mod tests {
         }
     }
 
-    /// A gap that is longer than usual ends a window: its bytes by its time are a bandwidth, which
-    /// the estimate follows by a quarter upwards and by a 256th downwards.
+    /// A gap that is longer than the average ends a window: its bytes by its time are a bandwidth.
+    /// The estimate follows that by a quarter upwards and by a 256th downwards.
     #[test]
     fn an_estimate_follows_each_window() {
         for arithmetic in [Arithmetic::Exact, Arithmetic::LINUX] {

@@ -1,8 +1,9 @@
 //! The flow queues of all tins, and the 8-way set-associative hash that finds them.
 //!
-//! Piece of CAKE, section III-B: a queue is looked up by hash modulo the number of queues; if
-//! another flow is using it, the seven other queues of its set of eight are tried, first for this
-//! flow's tag, then for an idle queue. Only the ninth flow of a set collides. (Facts A.7.)
+//! Piece of CAKE, section III-B: a queue is looked up by hash modulo the number of queues. If
+//! another flow is using it, the seven other queues of its set of eight are tried. That search is
+//! first for this flow's tag, then for an idle queue. Only the ninth flow of a set collides. (Facts
+//! A.7.)
 //!
 //! The tags of a set lie together in half a cache line, apart from the queues' state, which takes
 //! one line a queue. All tins' queues stand in one row, so that a queue's number says its tin,
@@ -23,7 +24,7 @@ use crate::sched::{Account, Scheduled, Standing};
 #[repr(C, align(64))]
 pub(super) struct Flow {
     pub(super) packets: List,
-    /// Where the flow stands, and what it may still send, framing included.
+    /// The flow's standing, and the bytes that it may still send, framing included.
     pub(super) account: Account,
     /// Bytes queued (`len`).
     pub(super) backlog: u32,
@@ -119,8 +120,8 @@ impl Flows {
         self.base(tin_index) + (hash & self.mask)
     }
 
-    /// Index of the queue of the flow with `hash` in the tin whose queues start at `base`, if it is
-    /// the first to look at and in use.
+    /// Index of the queue of the flow with `hash`, if that is the first queue to look at and in
+    /// use. `base` is the first queue of the tin.
     #[inline(always)]
     pub(super) fn direct(&self, base: u32, hash: u32) -> Option<u32> {
         let home = base + (hash & self.mask);

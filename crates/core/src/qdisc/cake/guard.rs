@@ -7,9 +7,10 @@
 //! host of a thousand new flows is not a thousand times first, and one that sends little waits for
 //! nobody's flows. Two more things are kept apart:
 //!
-//! * *Queues.* Where a set of eight is full, a flow of a host with fewer flows takes a queue of the
-//!   host with most; what lies there joins another queue of that host. Otherwise hosts share queues
-//!   with themselves.
+//! * *Queues.* A new flow whose set of eight is full may take a queue there from the host with most
+//!   flows. It does so if its own host has fewer flows, the new one included. What lies in that
+//!   queue joins another queue of the host that lost it. Otherwise hosts share queues with
+//!   themselves.
 //! * *Room.* On overflow the host with most bytes queued loses packets, from its longest queue as
 //!   far as that is known.
 //!
@@ -468,7 +469,7 @@ impl Tins {
     }
 }
 
-/// Which queue comes after one in its list.
+/// The queue after a given one in its list.
 fn next_of(queues: &[Flow]) -> impl Fn(u32) -> Option<u32> + Copy + '_ {
     |index| Some(queues.get(index as usize)?.account.links().next())
 }
@@ -571,8 +572,8 @@ mod tests {
         assert_eq!((guard.heaviest, backlog(&guard, 3)), (0, 0));
     }
 
-    /// Where drops are charged, a flow without packets ends the tin's turn: what was dropped before
-    /// may have made it another tin's.
+    /// A flow without packets ends the tin's turn where drops are charged, since earlier drops may
+    /// have made it another tin's turn.
     #[test]
     fn after_a_flow_in_vain_the_tin_is_chosen_anew_where_drops_are_charged() {
         let (flow_mode, host_guard) = (FlowMode::DualSrchost, HostGuard::On);

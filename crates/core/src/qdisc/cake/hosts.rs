@@ -10,7 +10,7 @@ use super::parallel::Everywhere;
 use crate::memory::{filled, NoMemory};
 use crate::sched::ways::{search, set_of, Found};
 
-/// Which end of a flow.
+/// One end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Source = 0,
@@ -49,8 +49,8 @@ impl Hosts {
         self.in_use = [0; 2];
     }
 
-    /// The place of the host with `hash` in the tin that begins at `base`: the one that has its
-    /// tag, else one that no flow counts in.
+    /// The place of the host with `hash` in the tin that begins at `base`. It is the one that has
+    /// its tag, else one that no flow counts in, else one that it shares.
     pub(super) fn find(&mut self, base: u32, end: End, hash: u32) -> u16 {
         let end = end as usize;
         let own = (&*self.tags, |tags: &[u32; 2]| tags[end] == hash);

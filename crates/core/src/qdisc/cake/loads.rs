@@ -1,7 +1,7 @@
 //! The loads that flows are to their hosts, and the quanta that follow from them.
 //!
-//! A flow that counts is a load of its hosts at the ends that the mode isolates; its quantum is the
-//! tin's, divided by the larger of their loads. (Piece of CAKE, Algorithm 2; facts A.8.)
+//! A flow that counts is a load of its hosts at the ends that the mode isolates. Its quantum is the
+//! tin's, divided by the larger of its hosts' loads. (Piece of CAKE, Algorithm 2; facts A.8.)
 
 use super::flows::Flow;
 use super::hosts::{End, Hosts};
@@ -51,8 +51,9 @@ pub(super) fn recount_in(
     }
 }
 
-/// Bytes that a flow may send in a turn: the tin's quantum divided by the load of its hosts,
-/// rounded so that no flow loses by it. (Ends that the mode does not isolate have no load.)
+/// Bytes that a flow may send in a turn: the tin's quantum divided by the load of its hosts. It is
+/// rounded up or down at random, so that no flow loses by it. (Ends that the mode does not isolate
+/// have no load.)
 #[inline(always)]
 pub(super) fn quantum(
     flow_quantum: u32,
@@ -90,12 +91,13 @@ pub(super) fn reciprocal(load: u16) -> u32 {
     65_535 / u32::from(load.max(1))
 }
 
-/// Which flows count as their hosts' load, and at which end.
+/// The rule by which flows count as their hosts' load, and at which end.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(4))] // Copied as one word.
 pub(super) struct LoadRule {
-    /// The standings that count, one bit each: those with a standing queue; or all that stand in a
-    /// rotation; or, so that a guarded host keeps its place, all that have a queue.
+    /// The standings that count, one bit each: those with a standing queue, or with
+    /// `host-load active` all that stand in a rotation. With a guard it is all that have a queue,
+    /// so that a guarded host keeps its place.
     counted: u8,
     /// The ends that the mode isolates, one bit each.
     ends: u8,

@@ -7,22 +7,26 @@
 //! dequeue: shaper due? -> tin by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
 //! ```
 //!
-//! The parts: `tin`, `tins`, `tin_map` (code points to tins), `flows` (set-associative queues),
-//! `hosts`, `loads` (of hosts, and quanta), `overflow` (longest queue), `ack_filter`, `autorate`,
-//! `saving`, `sizes`, `reconfigure` (changes at run time), `managed` (settings and statistics); the
-//! shaper is `shaper::deficit_clock`, the AQM `aqm::cobalt`, the schedulers `sched::sparse` and
+//! The main parts:
+//!
+//! * `tin`, `tins` and `tin_map` (code points to tins);
+//! * `flows` (set-associative queues), `hosts` and `loads` (of hosts, and quanta);
+//! * `overflow` (longest queue), `ack_filter`, `autorate`, `saving` and `sizes`;
+//! * `reconfigure` (changes at run time) and `managed` (settings and statistics).
+//!
+//! The shaper is `shaper::deficit_clock`, the AQM `aqm::cobalt`, the schedulers `sched::sparse` and
 //! `sched::savings`.
 //!
 //! Names: a priority tier (the paper's word) is a *tin*, as in `tc`. `tin` is a `Tin` itself, and
-//! `tin_index` its number; `flow` is a `Flow`, a queue with all that decides about it, and
-//! `flow_index` its number among the `queues` of all tins.
+//! `tin_index` its number. `flow` is a `Flow`, a queue with all that decides about it. `flow_index`
+//! is its number among the `queues` of all tins.
 //!
-//! Invariants: a flow stands in the list that its standing says; one with packets can be chosen;
-//! memory in use is within the limit whenever a call returns, unless it had to drop more packets
-//! for that than one call may (`overruns` counts these).
+//! Invariants: a flow stands in the list that its standing says; one with packets can be chosen.
+//! Memory in use is within the limit whenever a call returns. The exception is an arrival that
+//! would need more drops for that than one call may do (`overruns` counts these).
 //!
 //! Where we differ from Linux: changing tins or flow mode re-sorts queued packets instead of
-//! dropping them; and, as `Device` chooses, `autorate-ingress` keeps its pause, times carry their
+//! dropping them. And, as `Device` chooses, `autorate-ingress` keeps its pause, times carry their
 //! remainders, and intervals above 4 s are not cut to 32 bits.
 
 mod ack_filter;
@@ -78,9 +82,9 @@ use crate::time::Time;
 const ARP_DSCP: u8 = 56;
 /// So many packets stay in the first-level cache; where there are more, the next flow's is fetched.
 const NEAR_PACKETS: u32 = 256;
-/// Packets for which memory is reserved where more is taken as needed: 64 KiB of descriptors, and
-/// as much for each of eight tins that the mode does not have. Linux's cake always allocates all
-/// eight, so that room is less than it spends.
+/// Packets for which memory is reserved at once where the rest is taken as needed: 64 KiB of
+/// descriptors. As much again is reserved for each of eight tins that the mode does not have.
+/// Linux's cake always allocates all eight, so that room is less than it spends.
 const RESERVED_PACKETS: u32 = 1024;
 
 /// The discipline.
@@ -371,8 +375,8 @@ impl Cake {
     }
 
     /// Drops heads of the longest queues until memory is within its limit and a slot is free, but
-    /// no more than a call may. Where `arrived` is a queue with a packet that has just come, that
-    /// one stands in for a longest queue that is not found at once.
+    /// no more than a call may. `arrived` is the queue of a packet that has just come, if there is
+    /// one. It stands in for a longest queue that is not found at once.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, arrived: Option<u32>, now: Time, owner: &mut dyn PacketOwner) {
@@ -579,7 +583,7 @@ impl Cake {
     }
 }
 
-/// How a tin's turn ended.
+/// Outcome of a tin's turn.
 enum Turn {
     /// The packet in this slot is to be sent.
     Sent(u32),

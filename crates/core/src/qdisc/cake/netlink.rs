@@ -1,7 +1,7 @@
 //! `cake`'s netlink attributes (`TCA_CAKE_*` in `<linux/pkt_sched.h>`).
 //!
-//! Values that Linux takes without a meaning of their own mean here what Linux does with them: an
-//! unknown tin mode is `diffserv3`, an unknown kind of cells none.
+//! Linux takes some values that have no meaning of their own. Here they mean what Linux does with
+//! them: an unknown tin mode is `diffserv3`, an unknown kind of cells none.
 
 use super::{AckFilter, DiffservMode, FlowMode, Params, Stats, TinStats};
 use crate::framing::Cells;

@@ -1,14 +1,14 @@
 //! The longest queue of all tins, for when the buffer overflows.
 //!
 //! A binary max-heap over all queues by their bytes. Keeping it costs something with each packet,
-//! so it is built at the first overflow and kept up only while overflows recur (Linux gives up
-//! after 65535 packets without one). Between queues of equal length the heap's shape decides; it
+//! so it is built at the first overflow and kept up only while overflows recur. (Linux gives up
+//! after 65535 packets without one.) Between queues of equal length the heap's shape decides. It
 //! starts as Linux's does, tin by tin within queue by queue over all eight tins. (Facts A.9.)
 //!
-//! As in Linux, a queue that has shrunk moves down only until the first queue that is no longer
-//! than what it has just let pass, in general one level. So the top is the longest queue whenever
-//! the heap was just built, and later may be merely a long one; an empty one there makes the heap
-//! be built anew.
+//! As in Linux, a queue that has shrunk changes places with the longer of the two below it, if that
+//! is longer than itself. It moves on only past queues that are longer than the one just passed, so
+//! in general by one level. The top is the longest queue whenever the heap was just built; later it
+//! may be merely a long one. If an empty queue is found there, the heap is built anew.
 //!
 //! With more queues than Linux has, the heap is kept up from the beginning, and in order.
 
@@ -31,7 +31,7 @@ pub(super) struct Heap {
     /// All queues of eight tins by number, each not shorter than the two below it while `patience`
     /// lasts.
     order: Box<[u32]>,
-    /// Where each queue stands in `order`.
+    /// Position of each queue in `order`.
     places: Box<[u32]>,
     patience: u32,
     /// Kept up from the beginning.

@@ -2,8 +2,8 @@
 //!
 //! A [`Member`] is CAKE with a seat among others (`sched::parallel`, which has the scheme). Its own
 //! shaper is off: the seat says when a packet may leave. A flow's quantum is divided by the load
-//! that its hosts have over all queues, and the seat is told the sum of these weights and each
-//! byte of service, so that the rounds of all queues keep pace.
+//! that its hosts have over all queues. The seat is told the sum of these weights and each byte of
+//! service, so that the rounds of all queues keep pace.
 //!
 //! A change is prepared and adopted member by member; in between, members run at different rates,
 //! each in the others' rounds.
@@ -98,8 +98,8 @@ impl Member {
         accept(is_unguarded, "host-guard", "`no-host-guard` on parallel queues")
     }
 
-    /// Leaves the line to the others if all that was queued has been dropped: nobody asks an empty
-    /// queue again, and they would wait for it.
+    /// Leaves the line to the others if all that was queued has been dropped. Nobody asks an empty
+    /// queue again, and the others would wait for it.
     fn settle(&mut self) {
         if self.0.arena.is_empty() {
             self.0.tins.leave_line();

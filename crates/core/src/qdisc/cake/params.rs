@@ -24,7 +24,7 @@ pub struct Params {
     pub bandwidth: Rate,
     /// Follow 15/16 of the estimated arrival rate; `bandwidth` is the first estimate.
     pub autorate_ingress: bool,
-    /// How code points map to tins.
+    /// The map from code points to tins.
     pub diffserv: DiffservMode,
     /// Units that share the line equally.
     pub flow_mode: FlowMode,
@@ -54,7 +54,7 @@ pub struct Params {
     pub host_prefix: u8,
     /// Bytes that an empty queue may save up (limited deficit savings), if queues save at all.
     pub savings: Option<u32>,
-    /// Which flows count as a host's load. Ours; Linux counts bulk flows.
+    /// The flows that count as a host's load. Ours; Linux counts bulk flows.
     pub host_load: HostLoad,
     /// Protection of hosts from one host's many flows. Ours; Linux has no such guard.
     pub host_guard: HostGuard,
@@ -97,7 +97,7 @@ pub enum AckFilter {
     Aggressive,
 }
 
-/// Which flows of a host divide its share.
+/// The flows of a host that divide its share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostLoad {
     /// Those with a standing queue, as Linux since 2019.
@@ -107,7 +107,7 @@ pub enum HostLoad {
     Active,
 }
 
-/// Which hosts are guarded against each other, in flow modes that isolate hosts and have flows.
+/// The hosts that are guarded against each other, in flow modes that isolate hosts and have flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostGuard {
     /// None.

@@ -1,8 +1,8 @@
 //! Other settings at run time: whatever changes, no queued packet is lost.
 //!
-//! Where packets lie depends on tins, flows and queues: if one of these changes, all packets are
-//! taken out and queued anew, in the order in which they had come. Otherwise all that was learnt of
-//! flows stays, as in Linux.
+//! A packet's place depends on tins, flow mode, number of queues, host load, host guard and
+//! savings. If one of these changes, all packets are taken out and queued anew, in the order in
+//! which they had come. Otherwise all that was learnt of flows stays, as in Linux.
 
 use super::autorate::Autorate;
 use super::{Cake, Params, MAX_TINS};

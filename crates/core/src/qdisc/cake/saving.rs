@@ -1,8 +1,8 @@
 //! Limited deficit savings within CAKE's tins: DRR-LDS (`sched::savings`) in the place of DRR++.
 //!
-//! A queue that is empty now and then saves up what it would have sent, up to a limit, and is
-//! served at once when its next packet comes: sparse flows need no list of their own. Hosts share
-//! as ever: a quantum is divided by the load of the flow's hosts, and a flow is a load while it has
+//! A queue that is empty now and then saves up what it would have sent, up to a limit. It is served
+//! at once when its next packet comes, so sparse flows need no list of their own. Hosts share as
+//! ever: a quantum is divided by the load of the flow's hosts, and a flow is a load while it has
 //! packets. (Ours; Menth et al., "Deficit Round Robin with Limited Deficit Savings", section 3.)
 //!
 //! Caller's rule: [`Tins::settle`] whenever a queue's first packet has changed otherwise than

@@ -24,7 +24,7 @@ const QUANTUM: (u64, u64) = (300, 1514);
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Tin {
-    /// When the tin's clock says that its next packet is due.
+    /// Time at which the tin's next packet is due, by the tin's clock.
     pub(super) time_next: Time,
     remainder: u64,
     byte_time: ByteTime,

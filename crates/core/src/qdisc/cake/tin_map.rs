@@ -1,7 +1,7 @@
-//! Which tin each code point falls into (facts A.2).
+//! The maps from code points to tins (facts A.2).
 //!
-//! The maps are those of Linux's cake: per mode a short list of the code points that leave the
-//! default tin, from which the 64-entry tables are built at compile time. Invariants: every entry
+//! The maps are those of Linux's cake. Each mode has a short list of the code points that leave the
+//! default tin; the 64-entry tables are built from these at compile time. Invariants: every entry
 //! is below the tin count; `order` is a permutation of the tins.
 
 /// Tins and their code points.
@@ -66,7 +66,7 @@ impl TinMap {
     }
 }
 
-/// Which code points go to which tin.
+/// The map of `mode` from code points to tins.
 pub(super) const fn tin_map(mode: DiffservMode) -> &'static TinMap {
     match mode {
         DiffservMode::Diffserv3 => &DIFFSERV3,
@@ -168,8 +168,8 @@ mod tests {
         (0..64).filter(|dscp| tin_map(mode).tin_of[*dscp as usize] == tin_index).collect()
     }
 
-    /// One character a code point, 0 to 63: the tin in which Linux 6.1 put it (golden recordings
-    /// cake-tins/map-*: three packets of each code point at each of three rates).
+    /// One character a code point, 0 to 63: the tin in which Linux 6.1 put it. (Golden recordings
+    /// cake-tins/map-*: three packets of each code point at each of three rates.)
     #[test]
     fn all_code_points_go_where_linux_puts_them() {
         let recorded = [

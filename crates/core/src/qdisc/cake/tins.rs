@@ -1,15 +1,15 @@
 //! Whom to serve: the choice between tins, and between the flows of a tin.
 //!
-//! While shaping, the highest tin whose clock is not ahead of time is served; if all are ahead,
-//! the one that is least so: an idle tin's share is borrowed. Without a shaper the tins share by
-//! weighted DRR. Within a tin, DRR++: flows that keep within a quantum are served before those
-//! with a standing queue, and a flow's quantum is divided by the load of its hosts. (Piece of CAKE,
+//! While shaping, the highest tin whose clock is not ahead of time is served. If all are ahead, the
+//! one that is least so is served: an idle tin's share is borrowed. Without a shaper the tins share
+//! by weighted DRR. Within a tin, DRR++: flows that keep within a quantum are served before those
+//! with a standing queue. A flow's quantum is divided by the load of its hosts. (Piece of CAKE,
 //! sections III-B and III-C, Algorithm 2; facts A.4, A.5, A.8.)
 //!
 //! With limited deficit savings (ours) DRR-LDS takes the place of DRR++ within the tins; see
 //! `saving`.
 //!
-//! Invariants: a flow is in the list that its standing says; `active` has the bit of each tin with
+//! Invariants: a flow is in the list that its standing says. `active` has the bit of each tin with
 //! flows that may have something to send.
 
 use alloc::boxed::Box;
@@ -63,8 +63,9 @@ pub(super) struct Tins {
     pub(super) is_plain: bool,
 }
 
-/// Tins side by side: in a box of their own where stacks are short, since construction would have
-/// them on its stack; else without the detour, which is some two percent of a packet's time.
+/// Tins side by side. Where stacks are short they are in a box of their own, since construction
+/// would have them on its stack. Elsewhere they are without that detour, which is some two percent
+/// of a packet's time.
 #[cfg(feature = "pages")]
 type Row = Box<[Tin; MAX_TINS]>;
 #[cfg(not(feature = "pages"))]
@@ -131,7 +132,7 @@ impl Tins {
         self.reopen_savings(queues);
     }
 
-    /// How many tins there are.
+    /// Number of tins.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
         self.count
@@ -501,7 +502,8 @@ impl Tins {
         self.is_plain
     }
 
-    /// Where hosts are guarded, a long queue of the heaviest: it loses a packet on overflow.
+    /// A long queue of the host with most bytes, which loses a packet on overflow. None unless
+    /// hosts are guarded, or if none is found within `budget`.
     pub(super) fn heaviest_flow(&mut self, budget: &Budget) -> Option<u32> {
         self.guard.as_mut()?.heaviest_flow(&self.flows, budget)
     }

@@ -1,8 +1,8 @@
 //! `cake`'s words (man tc-cake, facts A.1), both ways, and its statistics (facts A.13).
 //!
 //! All that `tc` accepts means the same here; recordings of the real program are the test
-//! (tests/data/tc). Two things are added: `bandwidth unlimited`, which `tc` prints but does not
-//! read, and our own settings (`queues`, `savings`, `host-prefix`, `host-load`,
+//! (tests/data/tc). Two things are added. One is `bandwidth unlimited`, which `tc` prints but does
+//! not read. The other is our own settings (`queues`, `savings`, `host-prefix`, `host-load`,
 //! `host-guard`), printed after everything else and only when they differ from what Linux has.
 
 use alloc::boxed::Box;
@@ -21,8 +21,8 @@ use crate::tc::{
 };
 use crate::time::Span;
 
-/// From this rate on super-packets stay whole in any case, as in the first cake of Linux: their
-/// 64 kB take half a millisecond at most.
+/// From this rate on super-packets stay whole in any case, as in the first cake of Linux. Their 64
+/// kB take half a millisecond at most.
 const WHOLE_FROM: Rate = Rate(1_000_000_000 / 8);
 
 const TIME: Value<Span> =

@@ -41,7 +41,7 @@ pub struct Controlled {
     law: Law,
     counters: Counters,
     drop_overlimit: u32,
-    /// When the last packet left.
+    /// Time at which the last packet left the queue, sent or dropped.
     now: Time,
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     /// Linux's `codel_dequeue`: the packet after the drop that begins a spell leaves in the same
-    /// call, whatever it is, and the spell ends with the queue.
+    /// call, whatever it is. The spell ends with the queue.
     #[test]
     fn a_spell_ends_with_the_queue() {
         let mut codel = Codel::new(&Params::default(), &Device::default()).unwrap();

@@ -15,12 +15,12 @@ pub struct Stats {
     pub count: u32,
     /// Signals with which it began.
     pub lastcount: u32,
-    /// How long the last packet had waited.
+    /// Waiting time of the packet that left last.
     pub last_delay: Span,
     /// In a spell of signals.
     pub dropping: bool,
-    /// When the next signal is due, seen from the last departure, in microseconds; zero outside a
-    /// spell.
+    /// Time from the last departure to the next signal, in microseconds: below zero if that is
+    /// overdue, zero outside a spell.
     pub drop_next_us: i32,
     /// Largest packet seen, in bytes.
     pub max_packet: u32,

@@ -1,11 +1,11 @@
 //! A delay stage: every packet waits a set time, more or less, and none overtakes another.
 //!
-//! netem's `delay TIME JITTER` (man tc-netem), with two differences: the deviation is
-//! uniform in ±jitter, and packets never change places: a packet whose draw is shorter than its
-//! predecessor's leaves together with it. (That shifts the mean up by part of the jitter when
-//! packets come closer together than the jitter is wide.)
+//! netem's `delay TIME JITTER` (man tc-netem), with two differences. The deviation is uniform in
+//! ±jitter, and packets never change places: one whose draw is shorter than its predecessor's
+//! leaves together with it. (That shifts the mean up by part of the jitter when packets come closer
+//! together than the jitter is wide.)
 //!
-//! A FIFO of packets beside a FIFO of their release times, which are fixed on arrival: a change of
+//! A FIFO of packets beside a FIFO of their release times. These are fixed on arrival: a change of
 //! settings holds for packets that come after it. `next_event` is the head's release time.
 //! Invariants: both FIFOs have the same length; release times never decrease.
 
@@ -24,7 +24,7 @@ use crate::random::Random;
 use crate::room;
 use crate::time::{Span, Time};
 
-/// How long packets wait.
+/// Settings: time that packets wait, and limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// Fixed part.

@@ -287,9 +287,10 @@ impl Classes {
         self.classes.iter().map(|class| class.child.qdisc().marked()).sum()
     }
 
-    /// Takes over the packets of `old`, whose settings were `was`: classes that stay keep their
-    /// disciplines, which become what those here are if that is something else. Packets of other
-    /// classes belong to none any more. If all stay, so do their deficits and turns, as in Linux.
+    /// Takes over the packets of `old`, whose settings were `was`. Classes that stay keep their
+    /// disciplines, which take on the new settings where these differ. Packets of other classes
+    /// belong to none any more. If the classes are the same and none save up, deficits and turns
+    /// stay, as in Linux.
     #[cold]
     #[inline(never)]
     pub(super) fn inherit(

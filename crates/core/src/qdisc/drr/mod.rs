@@ -2,13 +2,13 @@
 //! (Menth, Mehl and Veith: "Deficit Round Robin with Limited Deficit Savings").
 //!
 //! Two forms. With *classes*, as Linux's: each class has a quantum, or a weight to multiply it by,
-//! and a discipline of its own; packets name their class, and those that name none are dropped.
+//! and a discipline of its own. Packets name their class, and those that name none are dropped.
 //! Without, as the paper's: a queue for each user (source or destination host) or each flow, found
 //! by hash. When the `buffer` is full, the longest queue gives up its oldest packet (McKenney's
-//! buffer stealing: drop-on-enqueue); with a `max-age`, packets that waited longer are dropped when
+//! buffer stealing: drop-on-enqueue). With a `max-age`, packets that waited longer are dropped when
 //! their turn comes (drop-on-dequeue).
 //!
-//! In both forms a packet is sent once its queue has saved up for it; `savings` lets empty queues
+//! In both forms a packet is sent once its queue has saved up for it. With `savings`, empty queues
 //! save up to a limit, too (`sched/savings.rs`).
 
 mod classes;
@@ -42,7 +42,7 @@ pub struct Params {
     pub quantum: Option<u32>,
     /// Packets that may be queued, without classes; above zero.
     pub buffer: u32,
-    /// How long a packet may wait, without classes.
+    /// Longest time that a packet may wait, without classes; None for no bound.
     pub max_age: Option<Span>,
     /// Most savings of an empty queue, in bytes.
     pub savings: Option<u32>,
@@ -69,7 +69,7 @@ pub struct Class {
     pub id: u32,
     /// Bytes that it earns in its turn, before `weight`; that of the discipline if None.
     pub quantum: Option<u32>,
-    /// How many quanta it earns, above zero.
+    /// Quanta that it earns in its turn, above zero.
     pub weight: u32,
     /// Its discipline; a `pfifo` if None.
     pub child: Option<Box<Config>>,

@@ -29,7 +29,7 @@ pub(super) struct Users {
     quantum: u32,
     buffer: u32,
     max_age: Option<AgeLimit>,
-    /// Where the search for the longest queue begins: behind the last that was robbed.
+    /// Queue at which the search for the longest begins: the one after the last that was robbed.
     victim: u32,
 }
 
@@ -116,7 +116,7 @@ impl Users {
 
     /// Takes the oldest packet of the longest queue; of several the next in turn after the last
     /// victim. In a short buffer most queues are equally long, and the paper says nothing about
-    /// that: to take the first by number would rob the same users again and again.
+    /// that. To take the first by number would rob the same users again and again.
     #[cold]
     fn steal(&mut self, owner: &mut Tally<'_>) {
         let queue = |index: u32| self.queues.get(index as usize).map(|user| &user.queue);

@@ -1,15 +1,16 @@
 //! `dualpi2`: two coupled queues, for low latency and for the rest (RFC 9332; man tc-dualpi2).
 //!
-//! ECT(1) and CE packets are of scalable senders (RFC 9331) and go to the L queue, all others to
-//! the C queue, unless their class says otherwise: minor number 1 is the L queue, 2 is the L queue
+//! ECT(1) and CE packets are of scalable senders (RFC 9331) and go to the L queue. All others go to
+//! the C queue, unless their class says otherwise. Minor number 1 is the L queue, 2 is the L queue
 //! without any signals. The C queue is under [`Pi2`]: marked or dropped with the square of its
 //! probability. The L queue is marked from `step_thresh` on, and with `coupling` times that
 //! probability, so that its senders leave the others their share. While fewer than two full frames
 //! wait, the probability has no say.
 //!
-//! Whose turn it is, says a credit: while both have packets, each byte of the L queue adds the
-//! share of the C queue (`classic_protection` percent) to it, each byte of the C queue takes away
-//! the share of the L queue. The L queue sends while there is none.
+//! A credit decides whose turn it is while both queues have packets. Each byte that the L queue
+//! then sends adds the share of the C queue to it (`classic_protection` percent). Each byte of the
+//! C queue takes away the share of the L queue. The L queue sends while the credit is not above
+//! zero.
 //!
 //! Overload (section 4.2) is when marking all of the L queue is not enough. Then its packets are
 //! dropped as classic ones are, and these even if they are ECN-capable. With `overflow` the
@@ -58,7 +59,8 @@ pub struct Params {
     /// Bytes of memory (`truesize`) that may be used; twice the device's MTU for each packet of
     /// `limit` if None.
     pub memlimit: Option<u32>,
-    /// How many times more the L queue is marked than the root of the C queue's: 1 to 255.
+    /// Coupling factor, 1 to 255: the L queue's marking probability divided by the square root of
+    /// the C queue's.
     pub coupling: u32,
     /// From where on the L queue is marked.
     pub step: Step,
@@ -150,7 +152,7 @@ pub struct Dualpi2 {
     pi: Pi2,
     random: Random,
     timer: Periodic,
-    /// When it was last called.
+    /// Time of the last call.
     seen: Time,
     /// Packets that whoever stands above has taken out to look at.
     lent: Backlog,
@@ -212,7 +214,7 @@ impl Dualpi2 {
             && !self.params.has_low_latency(packet)
     }
 
-    /// How long the packet that has waited longest in a lane has waited.
+    /// Time that the first packet of a lane has waited by `now`; zero if there is none.
     fn delay(&self, lane: usize, now: Time) -> Span {
         let head = self.store.head(&self.lanes[lane].queue);
         head.map_or(Span::ZERO, |packet| now.since(packet.enqueued))

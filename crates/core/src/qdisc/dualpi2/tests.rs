@@ -27,8 +27,8 @@ fn stats(dualpi2: &Dualpi2) -> Stats {
     }
 }
 
-/// A line of a packet a millisecond for `seconds`, offered `loads` hundredths of it with these ECN
-/// fields; packets sent of each, and the last delay of each.
+/// Runs a line of a packet a millisecond for `seconds`. For each ECN field in `loads` it is offered
+/// so many hundredths of that. Packets sent, and the last delay, by ECN field.
 fn run(dualpi2: &mut Dualpi2, seconds: u64, loads: &[(u8, u64)]) -> [(u64, Span); 4] {
     let mut seen = [(0, Span::ZERO); 4];
     for tick in 0..seconds * 10_000 {

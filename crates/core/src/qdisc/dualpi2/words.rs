@@ -1,8 +1,9 @@
 //! The words of `dualpi2` (man tc-dualpi2, iproute2 7.1).
 //!
-//! As in `tc`, a zero is not sent and leaves the default in force, and what follows from `max_rtt`
-//! or `typical_rtt` stands above what was said of the controller. Super-packets are not split here:
-//! `split_gso` and `no_split_gso` are shown again, without effect.
+//! As in `tc`, a zero for a limit, a time or `step_thresh` is not sent and leaves the default in
+//! force. What follows from `max_rtt` or `typical_rtt` stands above what was said of the
+//! controller. Super-packets are not split here: `split_gso` and `no_split_gso` are shown again,
+//! without effect.
 
 use alloc::boxed::Box;
 use alloc::string::String;

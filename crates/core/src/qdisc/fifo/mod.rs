@@ -1,12 +1,12 @@
 //! First in, first out: `pfifo`, `bfifo` and `pfifo_head_drop` (man tc-bfifo, tc-pfifo; facts D.8).
 //!
-//! One `BookedQueue`. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
-//! bytes is reached; `pfifo_head_drop` gives up the oldest, so that what is sent is fresh. Without
-//! a `limit` the device's queue length counts, times its MTU for bytes.
+//! One `BookedQueue`. `pfifo` and `bfifo` give up the newcomer when the limit of packets or bytes
+//! is reached. `pfifo_head_drop` gives up the oldest, so that what is sent is fresh. Without a
+//! `limit` the device's queue length counts, times its MTU for bytes.
 //!
-//! Invariants: order is never changed; `enqueued = sent + dropped + queued`; at most
+//! Invariants: order is never changed; `enqueued = sent + dropped + queued`. There are at most
 //! [`MAX_PACKETS`] slots whatever the limit says, because memory is taken at construction. A
-//! `bfifo` has a slot for each [`BYTES_PER_SLOT`] bytes of its limit: a flood of smaller frames
+//! `bfifo` has a slot for each [`BYTES_PER_SLOT`] bytes of its limit. A flood of smaller frames
 //! meets that bound before the limit, and is dropped (and counted) as over the limit.
 //!
 //! Like Linux's, these queues count a full queue under `dropped` only: `overlimits` is for shapers.
@@ -25,7 +25,7 @@ use crate::time::Time;
 
 pub use crate::qdisc::booked::{BYTES_PER_SLOT, MAX_PACKETS};
 
-/// Which FIFO, and how long.
+/// Kind and limit of a FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// Unit of the limit, and the end that loses.

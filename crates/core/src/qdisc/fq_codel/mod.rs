@@ -1,10 +1,10 @@
 //! `fq_codel`: many queues, each under CoDel (RFC 8290; man tc-fq_codel; facts D.2).
 //!
 //! The frame is `many.rs`, CoDel is `aqm/codel.rs`. When the limit of packets or memory is
-//! exceeded, the queue with most bytes loses its older half, `drop_batch` packets at most, and its
+//! exceeded, the queue with most bytes loses its older half, `drop_batch` packets at most. Its
 //! CoDel counts them as signals (section 4.1).
 //!
-//! As in Linux, "a queue of one MTU or less is never bad" looks at all queues together: with many
+//! As in Linux, "a queue of one MTU or less is never bad" looks at all queues together. With many
 //! flows of a packet each CoDel stays awake.
 
 mod netlink;

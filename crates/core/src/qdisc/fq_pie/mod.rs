@@ -1,10 +1,10 @@
 //! `fq_pie`: many queues, each under PIE (man tc-fq_pie; facts D.4; FreeBSD's dn_sched_fq_pie).
 //!
-//! The frame is `many.rs`, PIE is `aqm/pie`; its law is one for all queues, its probabilities
-//! are computed for all of them every `tupdate`: for each queue before it changes, as often as was
-//! due since it last did, since up to then its bytes have been the same. An arrival that finds
-//! `limit` packets is dropped. As in Linux, `memory_limit` is counted only, and marks are set up to
-//! a probability of `ecn_prob` percent.
+//! The frame is `many.rs`, PIE is `aqm/pie`. One law holds for all queues; each has a probability
+//! of its own, which is due to be computed every `tupdate`. That is made up for before the queue
+//! changes, as often as was due since it last did. Its bytes have been the same all that time. An
+//! arrival that finds `limit` packets is dropped. As in Linux, `memory_limit` is counted only, and
+//! marks are set up to a probability of `ecn_prob` percent.
 
 mod netlink;
 mod stats;

@@ -1,7 +1,7 @@
 //! Classes of `htb` that take turns: a row of a level, or what feeds an inner class.
 //!
-//! Members stand in the order of their ids. The turn of one that leaves a row goes to the next at
-//! once; in a feed it is looked for when somebody comes by, as in Linux.
+//! Members stand in the order of their ids. When a class leaves a row, its turn goes to the next at
+//! once. In a feed the next is looked for when somebody comes by, as in Linux.
 
 use alloc::vec::Vec;
 

@@ -1,9 +1,9 @@
 //! `htb`: a hierarchy of token buckets with disciplines below (man tc-htb; Devera 2002; facts D.8).
 //!
-//! Each class has a guaranteed rate and a ceil; what one does not use, others of the same parent
+//! Each class has a guaranteed rate and a ceil. What one does not use, others of the same parent
 //! may borrow, lower numbers of `prio` first. `htb/tree.rs` decides whose turn it is, in rows and
-//! feeds (`htb/feed.rs`); here are the leaves' disciplines, classification and the books. `htb rate
-//! 20mbit burst 15k fq_codel` is one class, to which everything belongs.
+//! feeds (`htb/feed.rs`); here are the leaves' disciplines, classification and the books.
+//! `htb rate 20mbit burst 15k fq_codel` is one class, to which everything belongs.
 //!
 //! A packet goes to the leaf that its `class` names, else to the `default` one. What belongs to
 //! none is *direct*: sent first, and shaped by nothing.
@@ -303,8 +303,9 @@ impl Htb {
             && fifo.is_some_and(|fifo| fifo.admits(packet, now))
     }
 
-    /// The leaf to be served, its priority and what its first packet has on the line, if all that
-    /// is known without a call: nothing is direct, and an ordinary packet stands in a FIFO.
+    /// The leaf to be served, its priority and the length of its first packet on the line. None
+    /// unless all that is known without a call: nothing is direct, and an ordinary packet stands in
+    /// a FIFO.
     #[inline(always)]
     fn ready(&mut self, now: Time) -> Option<(u16, usize, u32)> {
         if !self.direct.is_empty() {
@@ -451,7 +452,8 @@ impl Htb {
         }
     }
 
-    /// When a discipline of an active leaf, or a waiting class, may have something.
+    /// Earliest time after `self.now` at which a leaf's discipline may have a packet, or a class
+    /// that waits is looked at again.
     #[cold]
     fn next_of_stalled(&self) -> Option<Time> {
         let later = |time: &Time| *time > self.now;

@@ -422,8 +422,8 @@ fn what_another_class_has_below_is_not_ones_own() {
     }
 }
 
-/// Linux ends the turn of a class whose discipline has dropped the rest before it pays for what is
-/// sent: the one after it loses its turn.
+/// Linux ends a class's turn when its discipline has dropped the rest, before it pays for what is
+/// sent. The class after it then loses its turn.
 #[test]
 fn who_sends_its_last_after_drops_passes_two_turns() {
     let class = |minor: u32, below: &str| {
@@ -442,8 +442,8 @@ fn who_sends_its_last_after_drops_passes_two_turns() {
     }
 }
 
-/// A discipline that drops all it had, a packet that is too large for its memory with the rest,
-/// loses its turn: what comes then is behind the others.
+/// A discipline may drop all it had, together with a packet that is too large for its memory. Its
+/// class then loses its turn: what comes afterwards is behind the others.
 #[test]
 fn who_drops_all_it_had_begins_behind_the_others() {
     let class = |minor: u32, below: &str| {
@@ -464,8 +464,8 @@ fn who_drops_all_it_had_begins_behind_the_others() {
     assert_eq!([next(&mut htb), next(&mut htb)], [Some(0x20), Some(0x10)]);
 }
 
-/// A class that waits is not asked because of its discipline, nor because of what has just come;
-/// one whose discipline waits is asked when that has something.
+/// A class that waits is not asked because of its discipline, nor because of what has just come.
+/// One whose discipline waits is asked when that has something.
 #[test]
 fn a_class_that_waits_is_asked_when_it_may_send() {
     let mut htb = htb("htb class 1:10 rate 8kbit burst 1000 cburst 1000 \

@@ -1,13 +1,16 @@
 //! The tree of classes: who may send, at which level, and whose turn it is.
 //!
-//! A class sends by its own right while its rate bucket is not in debt; if it is, and its ceil
-//! bucket is not, it borrows from its parent, and that from its own. A class with packets hangs in
-//! one place for each priority: if it can send, in the *row* of its level; if it may borrow, in the
-//! *feed* of its parent, which then counts as having packets of that priority. If neither, it waits
-//! for the time at which its buckets will let it. So what can be sent is always in a row: leaves in
-//! row 0 by their own right, an inner class in a higher row for whoever borrows from it. Lower
-//! levels are served first, then lower numbers of `prio`; within a row or a feed, deficit round
-//! robin by `quantum`, in the order of class ids.
+//! While its ceil bucket is in debt, a class waits. Otherwise it sends by its own right while its
+//! rate bucket is not in debt. If that is, it borrows from its parent, and the parent in turn from
+//! its own.
+//!
+//! A class with packets hangs in one place for each priority. If it can send, that is the *row* of
+//! its level. If it may borrow, that is the *feed* of its parent, which then counts as having
+//! packets of that priority. If neither, it waits for the time at which its buckets will let it. So
+//! what can be sent is always in a row. Leaves are in row 0 by their own right; an inner class is
+//! in a higher row for whoever borrows from it. Lower levels are served first, then lower numbers
+//! of `prio`. Within a row or a feed there is deficit round robin by `quantum`, in the order of
+//! class ids.
 //!
 //! A packet is charged to its class and all above it: the rates of those below the lender are
 //! spared, the ceils of all pay.
@@ -30,8 +33,8 @@ use super::feed::{Feed, Level, PRIORITIES};
 pub(super) const LEVELS: usize = 8;
 /// Longest idle time that counts, and deepest debt: 60 s, as Linux's.
 const MEMORY: Span = Span::from_secs(60);
-/// Steps from a row to a leaf: many times more than one takes, which goes up and down the levels
-/// once where a turn has gone past the last.
+/// Most steps of a search from a row to a leaf: many times more than one takes. Where a turn has
+/// gone past the last member, the search goes up and down the levels once.
 const MAX_STEPS: u32 = PER_LOOP;
 
 /// Permission of a class to send.
@@ -58,9 +61,9 @@ pub(super) struct Class {
     pub quantum: i32,
     pub rate: TokenBucket,
     pub ceil: TokenBucket,
-    /// When the buckets were as they are.
+    /// Time as of which the buckets' levels hold.
     filled: Time,
-    /// When it is looked at again, while it cannot send.
+    /// Time at which it is looked at again, while it cannot send by its own right.
     wakes: Time,
     pub framing: Framing,
     /// Bytes that a leaf may still send in its turn, at each level.
@@ -286,7 +289,7 @@ impl Tree {
         self.levels().any(|level| self.rows(level) != 0)
     }
 
-    /// When the next class is looked at again.
+    /// Earliest time at which a class is looked at again; None if none is to be.
     #[inline]
     pub fn next_wake(&self) -> Option<Time> {
         let first = |level: usize| self.levels[level % LEVELS].waiting.last().map(|(at, _)| *at);
@@ -481,8 +484,8 @@ impl Tree {
         self.descend(level, prio, way)
     }
 
-    /// The leaf that is to be served at level 0, and its priority, where nothing needs to be called
-    /// to find it: no class of that level is to be looked at by `now`.
+    /// The leaf to be served at level 0, and its priority, where no call is needed to find it. None
+    /// if a class of that level is to be looked at by `now`.
     #[inline(always)]
     pub fn ready_leaf(&mut self, now: Time) -> Option<(u16, usize)> {
         let Level { rows, mask, waiting } = &mut self.levels[0];

@@ -1,4 +1,4 @@
-//! Where classes hang and wait, whatever comes and goes, and whose turn it is.
+//! Places of classes in rows, feeds and waiting lists, whatever comes and goes, and their turns.
 
 use super::*;
 use crate::random::Random;

@@ -61,7 +61,7 @@ const KEYWORDS: Keywords = &[
 #[derive(Default)]
 struct Said {
     id: u16,
-    /// Where that stands.
+    /// Number of the word that says it; zero if none did.
     place: usize,
     parent: Option<u16>,
     rate: Option<Rate>,

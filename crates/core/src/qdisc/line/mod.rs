@@ -1,13 +1,13 @@
 //! An emulated line: a FIFO, then a transmitter with a rate, then the way to the other end.
 //!
 //! A packet leaves the queue when its first byte is sent, as from a modem's buffer into its
-//! transmitter, and is delivered when its last byte has arrived: at
-//! `start + framed length / rate + delay`. So the FIFO's limit counts waiting packets only, the one
+//! transmitter. It is delivered when its last byte has arrived: at
+//! `start + framed length / rate + delay`. So the FIFO's limit counts waiting packets only. The one
 //! being sent and those under way are the delay stage's, whose limit must hold them:
 //! `rate * delay / packet size + 1`.
 //!
 //! The transmitter is a virtual clock: a packet starts when the one before it ends, or when it came
-//! if that is later. Starts are computed from those two times, not from when somebody calls, so a
+//! if that is later. Starts are computed from those two times, not from when somebody calls. So a
 //! driver that wakes late delivers late but never at a lower rate. Times are exact to the
 //! nanosecond and carry their remainders ([`ByteTime::charge`]). Super-packets are charged for each
 //! segment.
@@ -63,7 +63,8 @@ pub struct Line {
     overlimits: u64,
 }
 
-/// When the line is free, and how long packets occupy it.
+/// State of the transmitter: the time from which the line is free, and the time that a byte
+/// occupies it.
 #[derive(Clone, Copy, Debug)]
 struct Transmitter {
     byte_time: ByteTime,
@@ -95,7 +96,7 @@ impl Line {
         self.queue.backlog()
     }
 
-    /// When the first waiting packet starts.
+    /// Time at which the first waiting packet starts; None if none waits.
     #[inline]
     fn next_start(&self) -> Option<Time> {
         self.queue.head().map(|packet| packet.enqueued.max(self.transmitter.free))

@@ -1,8 +1,8 @@
 //! `pie`: one queue under PIE (man tc-pie; RFC 8033; facts D.3).
 //!
 //! An arrival that finds `limit` packets is dropped; else `aqm/pie` decides. Its probability is
-//! computed anew every `tupdate`, by a timer that runs from [`Device::now`] and is caught up with
-//! at each call: nothing that the computation looks at changes in between.
+//! computed anew every `tupdate`, by a timer that runs from [`Device::now`]. The timer is caught up
+//! with at each call: nothing that the computation looks at changes in between.
 
 pub(in crate::qdisc) mod netlink;
 mod stats;

@@ -1,8 +1,8 @@
 //! `red`: one queue under RED (man tc-red; facts D.7), Linux's or the simulators'.
 //!
-//! `aqm/red` decides first, also about arrivals that the limit then refuses, as in Linux, where
-//! the limit is that of a FIFO below: those count as `pdrop`. Linux's RED is limited in bytes, the
-//! simulators' in packets.
+//! `aqm/red` decides first, also about arrivals that the limit then refuses. That is as in Linux,
+//! where the limit is that of a FIFO below. What the limit refuses counts as `pdrop`. Linux's RED
+//! is limited in bytes, the simulators' in packets.
 
 pub(in crate::qdisc) mod netlink;
 mod stats;

@@ -1,8 +1,8 @@
 //! The words of `red` (man tc-red), and ours for the simulators' RED: `red ns bandwidth 3mbit`.
 //!
-//! As in `tc`: `limit` and `avpkt` must be given; max is a quarter of the limit or three times min,
-//! min a third of max, burst (2 min + max) / (3 avpkt), probability 0.02, bandwidth 10mbit unless
-//! they are. `tc` prints limit, min, max and the flags only.
+//! As in `tc`, `limit` and `avpkt` must be given. The others have defaults: max is three times min,
+//! or a quarter of the limit without min; min is a third of max. Burst is (2 min + max) / (3
+//! avpkt), probability 0.02, bandwidth 10mbit. `tc` prints limit, min, max and the flags only.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -2,14 +2,14 @@
 //!
 //! One queue. Each flow is hashed into one bin in each of eight levels of sixteen. A bin's marking
 //! probability rises with each arrival that finds `target` packets of its flows queued, and falls
-//! with each that finds none. A flow is marked with the least probability of its bins: a flow that
-//! responds shares no bin with the greedy ones on at least one level. Where even the least is one,
-//! the flow does not respond: it goes to the penalty box, whose token bucket lets through
-//! `penalty_rate` packets a second. From one half on, ECN-capable packets are dropped as well, with
-//! a chance that rises to one.
+//! with each that finds none. A flow is marked with the least probability of its bins. One that
+//! responds is spared if on at least one level it shares no bin with the greedy ones. Where even
+//! the least is one, the flow does not respond. It goes to the penalty box, whose token bucket lets
+//! through `penalty_rate` packets a second. From one half on, ECN-capable packets are dropped as
+//! well, with a chance that rises to one.
 //!
 //! So that no flow shares bad luck for ever, a second set of bins with another hash takes over each
-//! `rehash`; for the last `db` of that, flows in the penalty box warm it up (double buffering). The
+//! `rehash`. For the last `db` of that, flows in the penalty box warm it up (double buffering). The
 //! first set gets another key and forgets what it learnt under the old one. Linux's keeps that:
 //! bins that a flood has filled drop packets of others for minutes after it.
 //!
@@ -53,9 +53,9 @@ const MAX_AGE: Span = Span::from_secs(10);
 pub struct Params {
     /// Packets that may be queued; None takes the device's queue length.
     pub limit: Option<u32>,
-    /// How often the bins are changed over; zero for never.
+    /// Time between two changes of the bins; zero for never.
     pub rehash: Span,
-    /// How long before that the other bins are warmed up.
+    /// Time before a change during which the other bins are warmed up; zero for none.
     pub db: Span,
     /// Packets in a bin at which its probability rises.
     pub target: u32,
@@ -206,7 +206,7 @@ impl Blue {
     /// Changes the bins over when their time has come; says in which set a packet is looked up that
     /// comes at `now`.
     ///
-    /// Linux reads which set is present before it changes them over: the packet that finds the
+    /// Linux reads which set is present before it changes them over. So the packet that finds the
     /// change due goes by the old set, and its new key.
     #[inline]
     fn change_over_for_arrival(&mut self, now: Time) -> usize {

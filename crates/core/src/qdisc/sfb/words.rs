@@ -1,7 +1,7 @@
 //! The words of `sfb` (man tc-sfb).
 //!
-//! As in `tc`: a bare time is in milliseconds; max is five quarters of a target given alone, target
-//! four fifths of a max given alone. Probabilities are kept in units of 1/65535.
+//! As in `tc`, a bare time is in milliseconds. Given alone, a target makes max five quarters of it,
+//! and a max makes target four fifths of it. Probabilities are kept in units of 1/65535.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Write};

@@ -1,8 +1,8 @@
 //! Slots by the number of their packets, so that the longest is at hand at any time.
 //!
 //! One list for each number; a slot that gains or loses a packet moves to the front of the next
-//! list. Of equally long slots the one that became so last counts as the longest, and of empty ones
-//! the one that became so last is used first.
+//! list. Of equally long slots the one that became so last counts as the longest. Of empty ones the
+//! one that became so last is used first.
 
 use alloc::boxed::Box;
 

@@ -1,12 +1,12 @@
 //! `sfq`: stochastic fairness queueing (McKenney 1990; man tc-sfq; facts D.5), and its RED.
 //!
-//! Packets are hashed into `divisor` buckets; a bucket with packets holds one of `flows` slots, and
-//! slots are served in a round, each while its allotment lasts (`sched/drr.rs`). A new flow goes to
+//! Packets are hashed into `divisor` buckets; a bucket with packets holds one of `flows` slots.
+//! Slots are served in a round, each while its allotment lasts (`sched/drr.rs`). A new flow goes to
 //! the end of the round. When `limit` is exceeded the slot with most packets (`depths.rs`) loses
 //! its last one, or its first with `headdrop`. Every `perturb` seconds the hash gets another key,
-//! so that no two flows share a bucket for ever, and all packets are sorted anew; if that is more
-//! than one call may do (`MOST_WORK`: 1,344 packets by default), they stay where they are, and
-//! only packets to come go by the new key.
+//! so that no two flows share a bucket for ever, and all packets are sorted anew. That may be more
+//! than one call may do (`MOST_WORK`: 1,344 packets by default). Packets then stay where they are,
+//! and only packets to come go by the new key.
 //!
 //! With `redflowlimit` each slot is under RED (`aqm/red`). With `headdrop`, signals go to the
 //! slot's first packet, which is to reach its receiver soonest.

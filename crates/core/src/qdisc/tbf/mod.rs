@@ -1,9 +1,9 @@
 //! `tbf`: a token bucket before any discipline (man tc-tbf; facts D.8).
 //!
-//! A packet is sent when the bucket holds its time at `rate`, and, with a `peakrate`, when a
-//! second, small bucket holds its time at that. Packets longer than `burst` could never be sent and
-//! are dropped on arrival; a super-packet, whose segments could, is sent when the bucket is full
-//! and leaves it in debt. Below stands a FIFO of `limit` bytes, or what the words say.
+//! A packet is sent when the bucket holds its time at `rate`. With a `peakrate`, a second, small
+//! bucket must hold its time at that, too. Packets longer than `burst` could never be sent and are
+//! dropped on arrival. A super-packet, whose segments could, is sent when the bucket is full and
+//! leaves it in debt. Below stands a FIFO of `limit` bytes, or what the words say.
 //!
 //! Invariants: the first packet is never overtaken; over any span at most `rate * span + burst`
 //! bytes and one super-packet.
@@ -65,7 +65,7 @@ impl Params {
 pub struct Tbf {
     rate: TokenBucket,
     peak: Option<TokenBucket>,
-    /// When the buckets were as they are.
+    /// Time as of which the buckets' levels hold.
     filled: Time,
     framing: Framing,
     max_size: u32,
@@ -93,7 +93,7 @@ impl Tbf {
         })
     }
 
-    /// How long after `filled` the buckets hold what a packet of `wire_len` bytes needs.
+    /// Time from `filled` until the buckets hold what a packet of `wire_len` bytes needs.
     #[inline(always)]
     fn wait(&self, wire_len: u32) -> Span {
         let wait = self.rate.wait(wire_len);

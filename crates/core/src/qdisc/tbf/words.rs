@@ -215,7 +215,7 @@ impl Described for Params {
     }
 }
 
-/// How long a full queue takes, beyond what the buckets hold; None if they hold more than it.
+/// Time to send a full queue, beyond what the buckets hold; None if they hold more than it.
 fn latency(params: &Params) -> Option<Span> {
     let (bucket, peak_bucket) = params.buckets(Arithmetic::LINUX);
     let beyond =

@@ -7,22 +7,23 @@ use crate::time::{Span, Time};
 /// A lot of time that a queue uses before it pays.
 pub const LOT: Span = Span::from_micros(5);
 
-/// When the line is free again, in cache lines of its own.
+/// Time at which the line is free again, in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Clock {
     next: AtomicU64,
-    /// Where drops are charged: the same for what was delivered alone, at two thirds of the rate.
+    /// The same for delivered packets alone, at two thirds of the rate; used where drops are
+    /// charged.
     failsafe: AtomicU64,
 }
 
 impl Clock {
-    /// When the line is free again.
+    /// Time at which the line is free again.
     pub fn next(&self) -> Time {
         Time(self.next.load(Relaxed))
     }
 
-    /// When it is free again whatever was dropped.
+    /// Time at which it is free again whatever was dropped.
     pub fn failsafe(&self) -> Time {
         Time(self.failsafe.load(Relaxed))
     }
@@ -43,12 +44,12 @@ impl Clock {
     }
 }
 
-/// When a tin's next packet is due at its threshold, shared by all queues.
+/// Time at which a tin's next packet is due at its threshold, shared by all queues.
 #[derive(Debug, Default)]
 pub struct TinClock(AtomicU64);
 
 impl TinClock {
-    /// When the tin's next packet is due.
+    /// Time at which the tin's next packet is due.
     pub fn due(&self) -> Time {
         Time(self.0.load(Relaxed))
     }

@@ -1,4 +1,4 @@
-//! How many flows each host has over all queues: a count-min sketch of atomics.
+//! Flows of each host over all queues: a count-min sketch of atomics.
 //!
 //! A host is counted at two places, found by different bits of its keyed hash; its load is the
 //! smaller of both. So it is never too small, and too large only if both places are shared: with

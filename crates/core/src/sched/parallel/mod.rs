@@ -7,8 +7,9 @@
 //!   the line; nothing is sent while it is ahead of time. A queue may pay in lots of [`LOT`].
 //!   A flow without a standing queue may go [`Timing::ahead`] early, so that no other's backlog
 //!   delays it. A line that was late or idle catches up with at most [`Timing::late`].
-//! * *One load of each host.* [`Loads`] counts the flows of a host over all queues, so the weight
-//!   of a flow, one by the larger load of its hosts, is the same wherever it is served.
+//! * *One load of each host.* [`Loads`] counts the flows of a host over all queues. The weight of a
+//!   flow is one divided by the larger load of its two hosts. So it is the same wherever the flow
+//!   is served.
 //! * *One round.* Deficit round robin gives each flow its quantum once a round. All queues' rounds
 //!   keep pace: each publishes the service it has given to a flow of weight one (`served`, its
 //!   number of rounds). It sends from standing queues only while that is at most a *lead* beyond
@@ -17,13 +18,13 @@
 //!   the others have at once, in equal rounds.
 //! * *Tins.* Each tin has rounds of its own, and one clock at its threshold for all queues
 //!   ([`TinClock`]). The tin to serve is the highest one on schedule with packets in any queue,
-//!   and if none is, the one with the highest threshold. So that nobody waits for a queue that is
-//!   asked late, a tin with packets elsewhere only counts when it is a lead behind its schedule.
-//!   So does one in which this queue is ahead of the others' rounds. New flows may go early there
-//!   as well: by twice what a queue pays at once.
+//!   and if none is, the one with the highest threshold. A tin with packets in other queues alone
+//!   counts only when it is a lead behind its schedule. So nobody waits for a queue that is asked
+//!   late. The same holds of a tin in which this queue is ahead of the others' rounds. New flows
+//!   may go early there as well: by twice what a queue pays at once.
 //!
-//! Behind the bottleneck (`ingress`) a queue charges what it drops as well, and [`Clock`] counts
-//! what was delivered once more, at two thirds of the rate: the line is free when either says so,
+//! Behind the bottleneck (`ingress`) a queue charges what it drops as well. [`Clock`] counts what
+//! was delivered once more, at two thirds of the rate. The line is free when either count says so,
 //! and so drops alone cannot stop it (`shaper::DeficitClock` on one queue). Each queue publishes
 //! how many flows stand in it: what AQM allows a flow there depends on how many there are in all.
 //!
@@ -31,12 +32,12 @@
 //! them over a hostile order of queues):
 //!
 //! * *Rate.* In any interval t at most R (t + late + ahead + N LOT) + N M bytes.
-//! * *Fairness.* Of two flows with standing queues, each has its weight times the rounds of its
-//!   queue, but for a quantum and a packet; two queues' rounds differ by at most a lead and a
-//!   packet.
+//! * *Fairness.* The service of a flow with a standing queue is its weight times its queue's
+//!   rounds, but for a quantum and a packet. The rounds of two queues differ by at most a lead and
+//!   a packet.
 //! * *Tins.* One with a backlog is at most a lead behind its schedule, while the others have as
 //!   much more.
-//! * *Work.* The queue with the fewest rounds may always send, so a line with a backlog is idle
+//! * *Work.* The queue with the fewest rounds may always send. So a line with a backlog is idle
 //!   only if that queue is asked later than the lead. One that was not asked for
 //!   [`Timing::stall`] while the line was free is passed over, and joins again in the present
 //!   round.
@@ -45,7 +46,7 @@
 //!   least every [`Timing::look`].
 //!
 //! Work: an atomic addition a lot and a store a packet; with tins an exchange a tin more. A queue
-//! looks at all N others when it is ahead, once for each tin at most, and then sleeps until they
+//! that is ahead looks at all N queues, once for each tin at most. Then it sleeps until the others
 //! have made up for half of its lead.
 
 mod clock;
@@ -102,9 +103,10 @@ struct Lane(ByTin<[LaneTin; MOST_TINS]>);
 struct LaneTin {
     /// Service of a flow of weight one; 256ths of a byte, modulo 2^64.
     served: AtomicU64,
-    /// When it last asked to send from a standing queue; zero: it does not contend.
+    /// Time at which it last asked to send from a standing queue; zero if it does not contend.
     asked: AtomicU64,
-    /// When it last asked to send anything, if there are several tins; zero: it has no packets.
+    /// Time at which it last asked to send anything, if there are several tins; zero if it has no
+    /// packets.
     waits: AtomicU64,
     /// Sum of its flows' weights.
     weight: AtomicU64,
@@ -135,8 +137,8 @@ impl Shared {
 
 /// One queue's place among the others.
 ///
-/// Caller's rule: [`Seat::choose`] before each look for a packet; [`Seat::sent`] for each packet
-/// that leaves, and [`Seat::leave`] when none is left; [`Seat::reweigh`] and [`Seat::charge`] as
+/// Caller's rule: [`Seat::choose`] before each look for a packet. [`Seat::sent`] for each packet
+/// that leaves, and [`Seat::leave`] when none is left. [`Seat::reweigh`] and [`Seat::charge`] as
 /// flows come, go and run into debt.
 #[derive(Debug)]
 pub struct Seat {
@@ -168,13 +170,14 @@ struct Round {
     rate: u64,
     byte_time: ByteTime,
     remainder: u64,
-    /// How early flows without a standing queue may send: twice what one queue pays at once.
+    /// Time before the tin's schedule at which flows without a standing queue may send. It is that
+    /// of twice the bytes that one queue pays for at once, at the tin's threshold.
     ahead: Span,
     /// Time at the threshold that was used and not yet paid.
     unpaid: Span,
     /// Sum of the weights of flows with a standing queue, in 65536ths.
     weight: u64,
-    /// How many these are, and how many the others have, when last looked at.
+    /// Flows with a standing queue: here, and in the others when last looked at.
     bulk_flows: u32,
     bulk_elsewhere: u32,
     served: u64,
@@ -186,7 +189,7 @@ struct Round {
     quantum: u64,
     contends: bool,
     waits: bool,
-    /// When it last looked at the others.
+    /// Time of its last look at the others.
     looked: Time,
 }
 
@@ -263,8 +266,8 @@ impl Seat {
         self.tin
     }
 
-    /// The tin to send from now, if a packet may leave: `active` and `sparse` are the tins with
-    /// packets, and of these the ones in which a flow without a standing queue is next; a bit each.
+    /// The tin to send from now, if a packet may leave. `active` has a bit for each tin with
+    /// packets, `sparse` for each of these in which a flow without a standing queue is next.
     pub fn choose(&mut self, now: Time, active: u32, sparse: u32) -> Option<usize> {
         self.now = now;
         self.naps_until = Time::ZERO;
@@ -318,10 +321,10 @@ impl Seat {
         self.rounds[tin].is_ahead()
     }
 
-    /// The tin whose turn it is, among those with packets here or elsewhere: the highest one that
-    /// is on schedule, else the one with the highest threshold. One with packets elsewhere only is
-    /// on schedule when it is late by more than the lead: so late may a queue be asked. Flows
-    /// without a standing queue are before those of other queues that have one.
+    /// The tin whose turn it is, among those with packets here or elsewhere. This is the highest
+    /// one that is on schedule, or else the one with the highest threshold. One with packets
+    /// elsewhere only is on schedule when it is late by the lead or more: so late may a queue be
+    /// asked. Flows without a standing queue are before those of other queues that have one.
     fn preferred(&self, active: u32, sparse: u32) -> usize {
         if self.count == 1 {
             return 0;
@@ -349,12 +352,12 @@ impl Seat {
         on_schedule.unwrap_or(borrows)
     }
 
-    /// When a tin's next packet is due at its threshold, as far as is known.
+    /// Time at which a tin's next packet is due at its threshold, as far as is known.
     fn due_of(&self, tin: usize) -> Time {
         self.shared.tins.clocks[tin].due() + self.rounds[tin].unpaid
     }
 
-    /// When the line is free, as far as is known.
+    /// Time at which the line is free, as far as is known.
     fn free(&self) -> Time {
         let clock = &self.shared.clock;
         let free = clock.next() + self.unpaid;
@@ -368,7 +371,7 @@ impl Seat {
         Time(free.0.saturating_sub(self.ahead().0))
     }
 
-    /// When a packet may leave, as far as is known; `sparse` as in [`Seat::choose`].
+    /// Time at which a packet may leave, as far as is known; `sparse` as in [`Seat::choose`].
     pub fn due(&self, sparse: u32) -> Time {
         let free = self.free();
         if sparse & !self.asked_sparse != 0 {
@@ -378,7 +381,8 @@ impl Seat {
         free.max(self.naps_until)
     }
 
-    /// How early flows without a standing queue may send: at least two full packets.
+    /// Time before the line is free at which flows without a standing queue may send: that of two
+    /// full packets at least.
     fn ahead(&self) -> Span {
         self.timing.ahead.max(self.byte_time.of(1514) * 2)
     }

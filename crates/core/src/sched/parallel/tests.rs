@@ -121,8 +121,8 @@ fn a_flow_without_a_standing_queue_is_due_early_and_one_that_has_come_ends_a_nap
     }
 }
 
-/// A queue sends no more than a lead beyond the one with the least service, sleeps until that has
-/// made up for half of the lead, and goes on when it has.
+/// A queue sends no more than a lead beyond the one with the least service. Then it sleeps until
+/// that one has made up for half of the lead, and goes on.
 #[test]
 fn rounds_of_two_queues_differ_by_a_lead_and_a_packet() {
     let mut seats = seats(2);
@@ -341,8 +341,8 @@ fn the_others_know_of_tins_with_packets_and_of_standing_queues() {
     }
 }
 
-/// The highest tin that is on schedule goes first, else the one with the highest threshold; one
-/// with packets elsewhere counts when it is a lead late.
+/// The highest tin that is on schedule goes first, else the one with the highest threshold. A tin
+/// with packets elsewhere only counts when it is a lead late.
 #[test]
 fn a_tins_turn_comes_by_schedule_over_all_queues() {
     const NOW: u64 = 10_000_000;
@@ -394,7 +394,7 @@ fn a_tins_turn_comes_by_schedule_over_all_queues() {
     assert_eq!(seat.rounds[0].ahead, Span::from_micros(10));
 }
 
-/// Where it is another queue's turn, this one sleeps for a nap, unless that one is absent.
+/// A queue sleeps for a nap while it is another one's turn, unless that one is absent.
 #[test]
 fn a_queue_waits_for_another_ones_tin_and_not_for_an_absent_one() {
     let now = micros(10_000);
@@ -481,7 +481,7 @@ fn tins_pay_at_their_thresholds() {
     assert_eq!(due(&seats[0], 0), now);
 }
 
-/// The line is free when either clock says so: that of all that was used, or that of what was
+/// The line is free when either clock says so. One counts all that was used, the other what was
 /// delivered, at two thirds of the rate.
 #[test]
 fn drops_are_charged_but_cannot_stop_the_line() {

@@ -1,24 +1,26 @@
-//! How soon whoever asks queues does so: in the kernel at once, in a process when it is woken.
+//! Times that depend on how promptly queues are asked: at once in the kernel, on waking in a
+//! process.
 
 use crate::time::Span;
 
 /// Times that depend on how late a queue may be asked.
 ///
-/// Between them holds `nap` < `lead` < `stall` < `look`: a queue that sleeps because it is ahead is
-/// not taken for absent, and one that is asked as late as `lead` keeps the line busy.
+/// Their order must be `nap` < `lead` < `stall` < `look`. Then a queue that sleeps because it is
+/// ahead is not taken for absent. And one that is asked as late as `lead` keeps the line busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How early a flow without a standing queue may send, if two full packets do not take longer.
+    /// Time before the line is free at which a flow without a standing queue may send. If two full
+    /// packets take longer on the line, it is their time instead.
     pub ahead: Span,
     /// Most time that is caught up with after the line was free: late timers, and idleness.
     pub late: Span,
     /// A queue that was not asked for so long while the line was free gives up its turn.
     pub stall: Span,
-    /// Service of all queues, in time on the line, by which one may be ahead of the least: so late
-    /// may a queue be asked without the line being idle.
+    /// Most service by which a queue may be ahead of the one with the least, as time on the line of
+    /// all queues. A queue may be asked as late as that without the line being idle.
     pub lead: Span,
-    /// Longest sleep of a queue that is ahead, while the line is free: it must neither be taken for
-    /// absent nor be missed when the others are ahead in their turn.
+    /// Longest sleep of a queue that is ahead, while the line is free. A longer one would have it
+    /// taken for absent, or missed when the others are ahead in their turn.
     pub nap: Span,
     /// Longest time between two looks at the others while a queue sends: so old may the lead be.
     pub look: Span,

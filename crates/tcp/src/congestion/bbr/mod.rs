@@ -2,7 +2,7 @@
 //! (Cardwell et al., 2016; draft-cardwell-iccrg-bbr-congestion-control-00; Linux's constants).
 //!
 //! The model is the greatest delivery rate of the last ten round trips and the least RTT of the
-//! last ten seconds. Segments are paced at a gain times the rate; the window is capped at a gain
+//! last ten seconds. Segments are paced at a gain times the rate. The window is capped at a gain
 //! times their product, plus what aggregated ACKs were seen to add.
 //!
 //! ```text
@@ -12,8 +12,8 @@
 //!                                         +---- 200 ms and a round trip with four segments ---+
 //! ```
 //!
-//! Where a token-bucket policer is suspected (two intervals of a steady rate with a fifth of the
-//! segments lost), the rate so found is used for 48 round trips.
+//! A token-bucket policer is suspected after two intervals of a steady rate with a fifth of the
+//! segments lost. The rate so found is then used for 48 round trips.
 //!
 //! Rates are segments per µs in Q24, gains in Q8.
 
@@ -79,7 +79,7 @@ pub(crate) struct Bbr {
     round_start: bool,
     /// The round ends when a segment sent after this count of deliveries is delivered.
     round_delivered: u32,
-    /// When something was last delivered: phases and rates are timed by that.
+    /// Time of the last delivery, by which phases and rates are timed.
     delivered: Now,
     min_rtt_us: u32,
     min_rtt_ms: u32,
@@ -246,7 +246,7 @@ impl Bbr {
         }
     }
 
-    /// How many more segments arrive than the rate explains: aggregation.
+    /// Updates the measure of aggregation: segments that arrive beyond what the rate explains.
     fn update_extra(&mut self, window: &Window, sample: &RateSample, now: &Now) {
         if sample.acked == 0 || sample.delivered.is_none() {
             return;

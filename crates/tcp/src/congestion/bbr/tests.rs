@@ -277,8 +277,8 @@ fn gains_belong_to_phases() {
     assert_eq!(gains(Mode::ProbeRtt, 0, false), (256, 256));
 }
 
-/// Section 4.3.4.3: a least RTT each; probing lasts until what it asks for is in flight or lost,
-/// and draining ends as soon as the queue is gone.
+/// Section 4.3.4.3: a least RTT for each part. Probing lasts until what it asks for is in flight or
+/// lost, and draining ends as soon as the queue is gone.
 #[test]
 fn each_part_of_the_cycle_lasts_a_round_trip() {
     let advances = |cycle, passed_us, in_flight, lost| {
@@ -526,8 +526,8 @@ fn aggregated_acks_are_counted_against_the_rate() {
     assert_eq!((line.bbr.extra, line.bbr.extra_rounds), ([3, 2], rounds));
 }
 
-/// Linux: two intervals of four rounds at least, with a fifth lost in each, whose rates are within
-/// an eighth: that rate is used for 48 rounds.
+/// Linux: two intervals of four rounds at least, with a fifth lost in each and rates within an
+/// eighth of each other. The rate so found is used for 48 rounds.
 #[test]
 fn a_policer_shows_in_two_intervals_of_the_same_rate() {
     // Segments delivered and lost in each of the rounds of 100 ms; a loss with the last of five.

@@ -1,10 +1,12 @@
-//! When to acknowledge (RFC 5681, section 4.2; RFC 1122, 4.2.3.2; and Linux's rules, in full).
+//! Timing of acknowledgements (RFC 5681, section 4.2; RFC 1122, 4.2.3.2; and Linux's rules, in
+//! full).
 //!
-//! At once: every second full segment; everything in quick-ack mode (the first 16 segments, after a
-//! mark, after a needless retransmission, and one segment whenever the window has grown); a filled
-//! gap; a change of marks. Out of order: three at once, then held back ("compressed") for 1 ms or
-//! 5 % of the RTT, whichever is less, up to 44. Otherwise after the delayed-ACK time, which adapts:
-//! 40 ms while data flows, longer only where segments come at long intervals.
+//! At once: every second full segment, a filled gap, a change of marks, and everything in quick-ack
+//! mode. That mode covers the first 16 segments, those after a mark or a needless retransmission,
+//! and one segment whenever the window has grown. Out of order: three at once, then held back
+//! ("compressed") for 1 ms or 5 % of the RTT, whichever is less, up to 44. Otherwise after the
+//! delayed-ACK time, which adapts: 40 ms while data flows, longer only where segments come at long
+//! intervals.
 
 use simnel_core::time::{Span, Time};
 
@@ -20,7 +22,7 @@ const PROMPT_DUPLICATES: u8 = 3;
 const MOST_COMPRESSED: u8 = 44;
 /// Longest that one is held back (`tcp_comp_sack_delay_ns`).
 const COMPRESSION: Span = Span::from_micros(1_000);
-/// How much later Linux lets that timer fire (`tcp_comp_sack_slack_ns`).
+/// Time by which Linux lets that timer fire later (`tcp_comp_sack_slack_ns`).
 const COMPRESSION_SLACK: Span = Span::from_micros(100);
 /// Segments below this length say nothing of the peer's MSS (Linux: 536 and the TCP header).
 const TELLING_LEN: u32 = 536;
@@ -201,8 +203,9 @@ impl AckTimers {
         }
     }
 
-    /// The application has read: more than a segment is acknowledged then, though that moves the
-    /// window's right edge by nothing, and a small one if all was read (`tcp_cleanup_rbuf`).
+    /// True if an acknowledgement that is owed is due now that the application has read
+    /// (`tcp_cleanup_rbuf`). More than a segment is acknowledged then, even if the window's right
+    /// edge does not move. A small segment is acknowledged if all was read and data goes one way.
     pub(crate) fn due_at_read(&self, nxt: u64, window: &ReceiveWindow) -> bool {
         let second = nxt - window.acked > u64::from(window.peer_mss);
         let small = self.pushed && !self.pingpong && window.all_read(nxt);

@@ -218,8 +218,9 @@ fn duplicates_are_held_back_after_the_third() {
     assert_eq!(receiver.acks.next_timer(), Time(3_000_300_000));
 }
 
-/// Linux's `__tcp_ack_snd_check`: what fills a gap in part is acknowledged before the
-/// application reads it, so that it takes room; where nothing is held, it is read first.
+/// Linux's `__tcp_ack_snd_check`: data that fills a gap in part is acknowledged before the
+/// application reads it, so that it takes room. Where nothing is held out of order, it is read
+/// first.
 #[test]
 fn a_gap_filled_in_part_is_acknowledged_before_it_is_read() {
     let offered = |out_of_order| {
@@ -301,8 +302,8 @@ fn small_segments_are_answered_at_once_if_read() {
     }
 }
 
-/// `tcp_cleanup_rbuf`: an application that reads late has more than a segment acknowledged, and
-/// a small one, unless data goes both ways, with the last of it.
+/// `tcp_cleanup_rbuf`: when an application that reads late has read, more than a segment is
+/// acknowledged. With the last of the data, so is a small segment, unless data goes both ways.
 #[test]
 fn reading_acknowledges_what_waits_for_that() {
     let due = |len, scheduled, pushed, pingpong, read| {

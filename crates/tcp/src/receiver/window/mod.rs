@@ -1,10 +1,10 @@
-//! How much to offer the sender: the receive window and its autotuning.
+//! The receive window that is offered to the sender, and its autotuning.
 //!
 //! Linux counts memory, of which half is window. The buffer starts at 128 KiB and grows once a
-//! round trip by what the application took in the last one: twice that, more while the rate still
-//! rises, up to the cap (dynamic right-sizing, Feng and Fisk; Linux's `tcp_rcv_space_adjust`).
-//! Within the buffer the offer itself grows by two segments per segment received. It is never taken
-//! back, and shrinks to nothing only if the application does not read.
+//! round trip by what the application took in the last one. It becomes twice that, more while the
+//! rate still rises, up to the cap (dynamic right-sizing, Feng and Fisk; Linux's
+//! `tcp_rcv_space_adjust`). Within the buffer the offer itself grows by two segments per segment
+//! received. It is never taken back, and shrinks to nothing only if the application does not read.
 
 use super::delayed_ack::AckTimers;
 use crate::clock::Now;
@@ -72,12 +72,13 @@ pub(crate) struct ReceiveWindow {
     space_seq: u64,
     space_us: u32,
     space: u32,
-    /// When data last came.
+    /// Time at which data last came, in microseconds, wrapping.
     came_us: u32,
     /// The RTT as the receiver sees it, in 1/8 µs.
     rtt8_us: u32,
     last_echo: u32,
-    /// Where the window ends whose coming is timed, wrapping, and when it began; zero before data.
+    /// End of the window whose arrival is timed, and the start of timing in microseconds; both
+    /// wrapping. The latter is zero before data.
     timed_end: u32,
     pub(super) timed_us: u32,
 }
@@ -241,8 +242,8 @@ impl ReceiveWindow {
         nxt.saturating_sub(self.read)
     }
 
-    /// Data up to `end`, so many `segments`, joins the queue to the application, whose end was at
-    /// `start`: in the last buffer if there is room in it.
+    /// Data from `start` to `end`, in so many `segments`, joins the queue to the application. It
+    /// goes into the last buffer if there is room in it.
     #[inline]
     pub(crate) fn queue(&mut self, start: u64, end: u64, segments: u32) {
         if self.read >= start {
@@ -284,9 +285,9 @@ impl ReceiveWindow {
         self.rtt8_us >> 3
     }
 
-    /// An RTT from the timestamp that a full segment echoes. A lower one counts at once, a higher
-    /// one by an eighth: the buffer is sized by what comes in one, and queues are not to enlarge
-    /// it.
+    /// Takes an RTT from the timestamp that a full segment echoes. A lower one counts at once, a
+    /// higher one by an eighth. The buffer is sized by what comes in one RTT, and queues are not to
+    /// enlarge it.
     #[inline]
     pub(crate) fn measure_rtt(&mut self, segment: &Segment, now: &Now) {
         if segment.ts_echo == self.last_echo {
@@ -316,9 +317,9 @@ impl ReceiveWindow {
         counts
     }
 
-    /// Data has come in order up to `nxt`. What takes a window of data to come is a round trip or
-    /// more: the only measure without timestamps, and one of the least with them, though short
-    /// where little is offered (`tcp_rcv_rtt_measure`).
+    /// Data has come in order up to `nxt`. A window of data takes a round trip or more to come
+    /// (`tcp_rcv_rtt_measure`). Without timestamps this is the only measure of the RTT. With them
+    /// it counts where it is less, though it is too short where little is offered.
     #[inline]
     pub(crate) fn time_window(&mut self, nxt: u64, now: &Now) {
         if self.timed_us > 0 {

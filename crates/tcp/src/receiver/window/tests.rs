@@ -291,8 +291,8 @@ fn who_reads_at_once_has_read_all() {
     assert_eq!(window.read, 100);
 }
 
-/// `__tcp_select_window`: less than half of the window is rounded down, and nothing if less than a
-/// sixteenth of the memory, or than a segment, is left.
+/// `__tcp_select_window`: less than half of the window is rounded down. Nothing is offered if less
+/// than a sixteenth of the memory, or than a segment, is left.
 #[test]
 fn little_room_is_not_told_as_more() {
     let mut window = window(&Config { segment_overhead: 0, ..Config::default() });
@@ -309,7 +309,7 @@ fn little_room_is_not_told_as_more() {
     assert_eq!([room(5_120), room(5_119), room(4_999)], [5_120, 0, 0]);
 }
 
-/// Memory counts, not bytes: a buffer holds seventeen segments, or sixteen if one of them lies in
+/// Memory counts, not bytes. A buffer holds seventeen segments, or sixteen if one of them lies in
 /// two of the sender's blocks, as the 23rd and the 46th do. It is freed when all of it was read.
 #[test]
 fn queued_segments_take_the_overhead_of_their_buffers() {

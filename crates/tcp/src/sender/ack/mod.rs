@@ -55,10 +55,10 @@ pub(super) struct Ack {
     peer_stamp: u32,
     /// Lowest number that arrived later than a higher one although sent once.
     reordered: u64,
-    /// When the first and last newly SACKed segment that was sent once had left.
+    /// Sending times of the first and last newly SACKed segment that was sent once.
     first_sacked_us: Option<u32>,
     last_sacked_us: u32,
-    /// When the newest segment that it delivered had left.
+    /// Sending time of the newest segment that it delivered.
     pub newest_us: Option<u32>,
     /// Segments acknowledged cumulatively.
     pub acked: u32,
@@ -570,8 +570,8 @@ impl Sender {
     }
 }
 
-/// The echoed timestamp is older than the last transmission of `record`, which was a repetition:
-/// that was needless, and when it left tells nothing (RFC 8985, 6.2, step 2).
+/// True if the echoed timestamp is older than the last transmission of `record`, which was a
+/// retransmission. That was needless, and its sending time tells nothing (RFC 8985, 6.2, step 2).
 #[cold]
 fn answers_original(record: &Record, echo: u32, now: &Now) -> bool {
     record.has(flag::RESENT | flag::EVER_RESENT)

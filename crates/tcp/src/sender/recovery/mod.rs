@@ -1,12 +1,18 @@
 //! Recovery on acknowledgements: phases, proportional rate reduction, and taking it all back.
 //!
-//! The phases are Linux's: Open; Disorder (something was overtaken); CWR (reducing because of a
-//! mark); Recovery (RFC 6675 with RACK's losses); Loss (after a timeout, RFC 5681 3.1, with F-RTO,
-//! RFC 5682). In CWR and Recovery the window follows proportional rate reduction (RFC 6937 and its
-//! successor draft: `sndcnt` from what was delivered, so that the flow never stalls nor bursts).
+//! The phases are Linux's:
+//! - Open;
+//! - Disorder (something was overtaken);
+//! - CWR (reducing because of a mark or a lost probe);
+//! - Recovery (RFC 6675 with RACK's losses);
+//! - Loss (after a timeout, RFC 5681 3.1, with F-RTO, RFC 5682).
+//!
+//! In CWR and Recovery the window follows proportional rate reduction (RFC 6937 and its successor
+//! draft). `sndcnt` comes from what was delivered, so that the flow never stalls nor bursts.
 //!
 //! A reduction is undone if timestamps show that the first retransmission was answered before it
-//! could have been (Eifel, RFC 3522), or if D-SACKs account for every retransmission (RFC 3708).
+//! could have been (Eifel, RFC 3522). It is also undone if D-SACKs account for every retransmission
+//! (RFC 3708).
 
 use super::ack::{fact, Ack};
 use super::scoreboard::flag;
@@ -516,7 +522,7 @@ impl Sender {
         self.window.delivered = self.window.delivered.wrapping_add(delivered);
     }
 
-    /// Without SACK, an acknowledgement that moves on by `acked` segments fills one hole; the
+    /// Without SACK, an acknowledgement that moves on by `acked` segments fills one hole. The
     /// others were told of by duplicates, as far as there were any.
     pub(super) fn cover_duplicates(&mut self, acked: u32) {
         let known = self.board.phantom_sacked;

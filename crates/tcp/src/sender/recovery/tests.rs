@@ -43,8 +43,8 @@ fn above_the_threshold_sending_is_in_proportion() {
     assert_eq!(sender.recovery.sent, sent);
 }
 
-/// RFC 6937's slow-start reduction bound: back to the threshold by what was delivered, and by
-/// one more for each ACK that moves on without a loss (Linux's `sndcnt`).
+/// RFC 6937's slow-start reduction bound: the window returns to the threshold by what was
+/// delivered. Each ACK that moves on without a loss adds one more (Linux's `sndcnt`).
 #[test]
 fn below_the_threshold_the_window_comes_back() {
     let allowed = |in_flight, delivered, lost, advanced, already: (u32, u32)| {
@@ -190,8 +190,8 @@ fn a_timeout_starts_over_once() {
     assert!(!sender.recovery.frto);
 }
 
-/// Linux's `tcp_enter_loss`: F-RTO asks after a timeout outside recovery, or a repeated one; a
-/// recovery whose data has all arrived is over, and another reduction due.
+/// Linux's `tcp_enter_loss`: F-RTO is tried after a timeout outside recovery, and after a repeated
+/// one. A recovery whose data has all arrived is over, and another reduction is due.
 #[test]
 fn a_timeout_in_recovery_is_the_same_loss() {
     for (una, retries, frto, reductions) in [(5, 0, false, 0), (5, 1, true, 0), (11, 0, false, 1)] {
@@ -417,8 +417,9 @@ fn without_sack(phase: Phase, out: u32) -> Sender {
     sender
 }
 
-/// RFC 6582: without SACK a duplicate ACK stands for a segment that has left the network; one too
-/// many for that is a sign of reordering (Linux's `tcp_add_reno_sack`).
+/// RFC 6582: without SACK a duplicate ACK stands for a segment that has left the network. More
+/// duplicates than segments that can have left are a sign of reordering (Linux's
+/// `tcp_add_reno_sack`).
 #[test]
 fn duplicates_stand_for_segments_that_arrived() {
     let count = |known, lost, duplicates| {

@@ -1,8 +1,8 @@
 //! Choice of the next segment: forced ones, lost ones again, new data; and window validation.
 //!
 //! The endpoint polls until there is nothing more. New data needs room in the congestion window and
-//! in the peer's, and passes Nagle's rule (with Minshall's refinement), TSO's wish for larger
-//! bursts, and the pacer, as far as these are on. When the burst is over, the sender notes whether
+//! in the peer's. As far as they are on, it also passes Nagle's rule (with Minshall's refinement),
+//! TSO's wish for larger bursts, and the pacer. When the burst is over, the sender notes whether
 //! the window was what limited it: an application-limited window must not grow (RFC 7661).
 
 use super::scoreboard::{flag, Record};
@@ -266,7 +266,7 @@ impl Sender {
         self.settings.nagle && !self.board.is_empty() && self.small_end > self.window.una
     }
 
-    /// Where segments leave in super-packets, a fraction of one may wait for more window.
+    /// True if less than a super-packet (TSO) is to wait for more room in the window.
     #[inline(never)]
     fn tso_waits(&self, unsent: u64, in_flight: u32, now: &Now) -> bool {
         if self.burst > 0 || self.window.phase >= Phase::Recovery {

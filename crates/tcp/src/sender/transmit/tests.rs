@@ -122,8 +122,8 @@ fn neither_syn_nor_fin_is_payload() {
     }
 }
 
-/// Linux's `tcp_tso_should_defer`: nothing waits that has come by itself, repairs a loss, ends
-/// what was written, or is a third of the window or a super-packet.
+/// Linux's `tcp_tso_should_defer`: nothing waits if the burst has begun, or if it repairs a loss or
+/// ends what was written. Nor does a third of the window or a super-packet wait.
 #[test]
 fn what_is_enough_or_urgent_does_not_wait() {
     let waits = |in_flight, unsent, rate: u64, change: fn(&mut Sender)| {
@@ -424,8 +424,9 @@ fn a_repetition_is_stamped_as_it_leaves() {
     assert!(!sender.board.get(0).has(flag::APP_LIMITED));
 }
 
-/// Linux's `tcp_event_data_sent`: an idle time begins with the last data, be it a repetition, and
-/// the control hears when data leaves while nothing is in flight. FIN alone is no data.
+/// Linux's `tcp_event_data_sent`: an idle time begins with the last data, even if that is a
+/// retransmission. The control hears when data leaves while nothing is in flight. FIN alone is no
+/// data.
 #[test]
 fn a_repetition_ends_an_idle_time() {
     for (lost, len, app_limited, sent_ms) in
