@@ -3,7 +3,7 @@
 //! none; and to one address.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::netlink::{Attributes, Message, Socket, Writer};
 use crate::sys;
@@ -26,7 +26,7 @@ struct Way {
     metric: u32,
     /// Number of the interface.
     index: u32,
-    router: Option<Ipv4Addr>,
+    router: Option<IpAddr>,
 }
 
 /// Names of the interfaces that default routes leave by, each once.
@@ -57,7 +57,17 @@ pub(crate) fn best(interface: &str) -> [Option<String>; 2] {
 /// address (RFC 1918). None for a machine that is itself at the line's end.
 pub fn home_router() -> Option<Ipv4Addr> {
     let [ipv4, _] = ways();
-    ipv4.first()?.router.filter(Ipv4Addr::is_private)
+    match ipv4.first()?.router {
+        Some(IpAddr::V4(router)) => Some(router).filter(Ipv4Addr::is_private),
+        _ => None,
+    }
+}
+
+/// The router that a default route by `interface` leads to, whatever its address: IPv4's, or else
+/// IPv6's. None where routes name none, as on point-to-point links.
+pub fn next_hop(interface: &str) -> Option<IpAddr> {
+    let by = |way: &Way| sys::interface_name(way.index).is_some_and(|name| name == interface);
+    ways().into_iter().flatten().filter(by).find_map(|way| way.router)
 }
 
 /// Number of the interface that leads from here to `address`; None if none does.
@@ -137,7 +147,7 @@ fn read(message: &Message<'_>, family: u8, ways: &mut Vec<Way>) {
     if hops.is_empty() {
         ways.push(way);
     }
-    while let Some((hop, rest)) = next_hop(hops) {
+    while let Some((hop, rest)) = first_of(hops) {
         let mut attributes = Attributes(&hop[NEXT_HOP..]);
         let gateway = attributes.find(|(kind, _)| *kind == GATEWAY);
         ways.push(Way {
@@ -150,7 +160,7 @@ fn read(message: &Message<'_>, family: u8, ways: &mut Vec<Way>) {
 }
 
 /// The first of several next hops, and the others.
-fn next_hop(hops: &[u8]) -> Option<(&[u8], &[u8])> {
+fn first_of(hops: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = usize::from(u16::from_ne_bytes(*hops.first_chunk()?));
     let hop = hops.get(..length).filter(|hop| hop.len() >= NEXT_HOP)?;
     Some((hop, hops.get(length.next_multiple_of(4)..).unwrap_or_default()))
@@ -160,8 +170,9 @@ fn number(data: &[u8]) -> u32 {
     data.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes))
 }
 
-fn router(data: &[u8]) -> Option<Ipv4Addr> {
-    <[u8; 4]>::try_from(data).ok().map(Ipv4Addr::from)
+fn router(data: &[u8]) -> Option<IpAddr> {
+    let ipv4 = <[u8; 4]>::try_from(data).map(|octets| Ipv4Addr::from(octets).into());
+    ipv4.or(<[u8; 16]>::try_from(data).map(|octets| Ipv6Addr::from(octets).into())).ok()
 }
 
 #[cfg(test)]
@@ -190,7 +201,7 @@ mod tests {
     }
 
     fn way(metric: u32, index: u32, router: Option<[u8; 4]>) -> Way {
-        Way { metric, index, router: router.map(Ipv4Addr::from) }
+        Way { metric, index, router: router.map(IpAddr::from) }
     }
 
     #[test]
@@ -257,6 +268,22 @@ mod tests {
             ip("route add default metric 1 nexthop via 10.7.0.1 dev wan nexthop dev lte");
             assert_eq!([of("wan"), of("lte")], ["wan", "lte"].map(|name| Some(name.into())));
             assert_eq!((of("dsl").as_deref(), home_router()), (Some("wan"), Some(HOME_ROUTER)));
+        });
+    }
+
+    #[test]
+    fn the_next_hop_is_that_of_the_interface_whatever_its_address() {
+        use crate::apart::{apart, cable, ip};
+        apart("the_next_hop_is_that_of_the_interface_whatever_its_address", || {
+            cable("wan", "far", "203.0.113.2/24");
+            cable("lte", "far2", "10.8.0.2/24");
+            assert_eq!(next_hop("wan"), None);
+            ip("-6 route add default via fe80::1 dev wan");
+            assert_eq!(next_hop("wan"), Some("fe80::1".parse().unwrap()));
+            ip("route add default via 203.0.113.1 dev wan metric 20");
+            ip("route add default dev lte metric 10");
+            assert_eq!((next_hop("lte"), home_router()), (None, None));
+            assert_eq!(next_hop("wan"), Some("203.0.113.1".parse().unwrap()));
         });
     }
 

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_gateway::check::{check, leads_out, link_type, Finding, Level, LinkType, Report};
-use simnel_gateway::{has_net_admin, home_router};
+use simnel_gateway::check::{check, link_type, Finding, Level, LinkType, Report};
+use simnel_gateway::{has_net_admin, next_hop};
 
 use super::{interface_name, output_failed, Control};
 use crate::terminal;
@@ -23,7 +23,7 @@ pub struct Args {
     /// Print JSON.
     #[arg(short, long)]
     json: bool,
-    /// Do not ask the router for an echo.
+    /// Do not ask the next router for an echo.
     #[arg(long)]
     no_echo: bool,
     /// The interface [default: the one that leads to the Internet].
@@ -36,9 +36,12 @@ pub struct Args {
 /// Looks, and prints what was found.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let mut report = check(args.interface.as_deref(), &args.control.directory);
-    if let Some(router) = home_router().filter(|_| !args.no_echo) {
-        let link = leads_out().interface().and_then(link_type);
-        report.findings.push(echo(router.into(), simnel_measure::idle_delay(router.into()), link));
+    if let Some(interface) = report.interface.as_deref().filter(|_| !args.no_echo) {
+        let finding = match next_hop(interface) {
+            Some(router) => echo(router, simnel_measure::idle_delay(router), link_type(interface)),
+            None => not_measured(format!("no default route by `{interface}` names a next hop")),
+        };
+        report.findings.push(finding);
     }
     let text = match args.json {
         true => serde_json::to_string_pretty(&report).into_diagnostic()? + "\n",
@@ -51,20 +54,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     })
 }
 
-/// A finding about the round-trip time to the home's router on the idle line: milliseconds and by
+const RTT: &str = "router-delay";
+
+/// A finding about the round-trip time to the next router on the idle line: milliseconds and by
 /// which echo, and the link to it.
 fn echo(router: IpAddr, heard: Option<(f64, &str)>, link: Option<LinkType>) -> Finding {
-    const ID: &str = "router-delay";
     /// More is a radio, or somebody's queue.
     const LONG_MS: f64 = 5.0;
+    let is_at_home = matches!(router, IpAddr::V4(router) if router.is_private());
     let Some((delay, by)) = heard else {
-        let what = format!("the router {router} answers no echo");
-        let why = "delay at home cannot be told from the line's";
-        return Finding::new(Level::Note, ID, what, why, "nothing, if that is meant");
+        return not_measured(match router {
+            IpAddr::V6(router) if router.is_unicast_link_local() => {
+                format!("the next hop {router} has an address of its link only")
+            }
+            _ => format!("the next hop {router} answers neither ICMP nor TCP"),
+        });
     };
+    if !is_at_home {
+        return Finding::ok(RTT, format!("RTT to the next hop {router}: {delay:.1} ms ({by})"));
+    }
     let what = format!("an echo from the router {router} takes {delay:.1} ms ({by})");
     if delay < LONG_MS {
-        return Finding::ok(ID, what);
+        return Finding::ok(RTT, what);
     }
     let (why, fix) = match link {
         Some(LinkType::Wireless) => (
@@ -76,7 +87,13 @@ fn echo(router: IpAddr, heard: Option<(f64, &str)>, link: Option<LinkType>) -> F
             "nothing, if the line itself is that long; else look at what is on the way",
         ),
     };
-    Finding::new(Level::Note, ID, what, why, fix)
+    Finding::new(Level::Note, RTT, what, why, fix)
+}
+
+fn not_measured(reason: String) -> Finding {
+    let what = format!("RTT not measured, because {reason}");
+    let why = "the delay of the first hop cannot be told from the line's";
+    Finding::new(Level::Note, RTT, what, why, "`simnel test --server HOST` measures the line")
 }
 
 /// The text; `saw_all` unless a right was missing to look at everything.
@@ -175,6 +192,21 @@ mod tests {
         assert!(!by_cable.fix.contains("cable"), "{}", by_cable.fix);
         assert!(told(far, Some(LinkType::Wireless)).fix.contains("a cable"));
         assert_eq!(told(Some((0.4, "ICMP")), Some(LinkType::Wireless)).level, Level::Ok);
-        assert_eq!(told(None, None).level, Level::Note);
+    }
+
+    #[test]
+    fn the_next_hop_is_told_of_whatever_its_address_and_answer() {
+        let told = |address: &str, heard| echo(address.parse().unwrap(), heard, None);
+        let far = told("203.0.113.1", Some((20.25, "ICMP")));
+        let what = "RTT to the next hop 203.0.113.1: 20.2 ms (ICMP)";
+        assert_eq!(far, Finding::ok("router-delay", what));
+        for (address, reason) in [
+            ("203.0.113.1", "because the next hop 203.0.113.1 answers neither ICMP nor TCP"),
+            ("10.77.0.1", "because the next hop 10.77.0.1 answers neither"),
+            ("fe80::1", "because the next hop fe80::1 has an address of its link only"),
+        ] {
+            let silent = told(address, None);
+            assert!(silent.level == Level::Note && silent.what.contains(reason), "{silent:?}");
+        }
     }
 }

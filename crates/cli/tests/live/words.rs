@@ -143,6 +143,38 @@ fn an_interface_that_is_down_renamed_or_gone_is_said() {
     drop(up);
 }
 
+/// A router at the line's end: the provider's is the next hop, by whatever address.
+#[test]
+fn the_round_trip_to_a_public_next_hop_is_told_or_why_not() {
+    const DELAY_MS: f64 = 20.0;
+    let Some(live) =
+        Live::beside_others("the_round_trip_to_a_public_next_hop_is_told_or_why_not")
+    else {
+        return;
+    };
+    let _line = live.line(&format!("rate 20mbit delay {}ms", DELAY_MS / 2.0));
+    live.home.gateway.address(Home::WAN, "203.0.113.2/24").unwrap();
+    live.home.server.address("net0", "203.0.113.1/24").unwrap();
+    let hop = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        assert!(within(&live.home.gateway, "ip", &words).status.success(), "{words:?}");
+        let report: serde_json::Value = serde_json::from_str(&live.ok("check --json")).unwrap();
+        let mut findings = report["findings"].as_array().unwrap().iter();
+        let found = findings.find(|finding| finding["id"] == "router-delay");
+        found.expect("a finding about the next hop")["what"].as_str().unwrap().to_owned()
+    };
+    let told = hop("route replace default via 203.0.113.1");
+    let rest = told.strip_prefix("RTT to the next hop 203.0.113.1: ").expect(&told);
+    let delay: f64 = rest.split(' ').next().unwrap().parse().unwrap();
+    println!("  {told}");
+    assert!((DELAY_MS..3.0 * DELAY_MS).contains(&delay), "{told}");
+    // Nobody has that address.
+    let told = hop("route replace default via 203.0.113.9");
+    assert!(told.starts_with("RTT not measured, because the next hop 203.0.113.9 "), "{told}");
+    let told = hop(&format!("route replace default dev {}", Home::WAN));
+    assert!(told.starts_with("RTT not measured, because no default route by `"), "{told}");
+}
+
 /// A discipline's words where its name is not enough.
 fn least_words(name: &str) -> &str {
     match name {

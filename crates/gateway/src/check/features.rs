@@ -12,6 +12,7 @@ use flate2::read::MultiGzDecoder;
 use super::{read, Finding, Level};
 use crate::nfqueue::has_net_admin;
 use crate::nft;
+use crate::untracked;
 
 /// NFT_TABLE_F_OWNER, by which the kernel removes our rules when we die.
 const LEAST: (u32, u32) = (5, 12);
@@ -206,7 +207,36 @@ fn conntrack(witnesses: &Witnesses) -> Finding {
         false => witnesses.state(&part("nf_conntrack", "CONFIG_NF_CONNTRACK")),
     };
     let (what, why) = ("connection tracking", "a router that translates addresses needs it");
-    finding("conntrack", what, state, Level::Note, why, "`modprobe nf_conntrack`")
+    let found = finding(CONNTRACK, what, state, Level::Note, why, "`modprobe nf_conntrack`");
+    match found.level {
+        Level::Ok => tracked(untracked::rules(), has_net_admin()).unwrap_or(found),
+        _ => found,
+    }
+}
+
+const CONNTRACK: &str = "conntrack";
+
+/// What is to be said of connection tracking that is there, by the rules that turn it off, as far
+/// as they could be `found`.
+fn tracked(found: std::io::Result<Vec<String>>, has_net_admin: bool) -> Option<Finding> {
+    const UNTOLD: &str = "whether a rule turns connection tracking off";
+    let rules = match found {
+        Ok(rules) => rules,
+        Err(_) if !has_net_admin => {
+            return Some(Finding::unknown(CONNTRACK, UNTOLD, "CAP_NET_ADMIN is missing"));
+        }
+        Err(error) => return Some(Finding::unknown(CONNTRACK, UNTOLD, &error.to_string())),
+    };
+    (!rules.is_empty()).then(|| {
+        Finding::new(
+            Level::Warning,
+            CONNTRACK,
+            format!("connection tracking is turned off (notrack) by {}", rules.join(" and ")),
+            "of packets that it fits no addresses are translated, and with `--backend kernel` \
+             rules choose no tier or class as they arrive, and hosts and flows are not told",
+            "nothing, if it fits no packets of the line; else let them be tracked",
+        )
+    })
 }
 
 /// Copies of DNS answers, for rules with `host`.
@@ -381,6 +411,16 @@ mod tests {
         let dashes = "kernel/net/netfilter/nft-queue.ko:\n";
         let queue = part("nft_queue", "CONFIG_NFT_QUEUE");
         assert_eq!(witnesses("", dashes, "", "-").state(&queue), State::OnDemand);
+    }
+
+    #[test]
+    fn tracking_that_rules_turn_off_is_told_and_why_that_cannot_be() {
+        let refused = || Err(std::io::Error::from_raw_os_error(libc::EPERM));
+        assert_eq!(tracked(Ok(Vec::new()), true), None);
+        let told = tracked(Ok(vec!["a rule in chain `pre` of table `raw`".into()]), true).unwrap();
+        assert!(told.level == Level::Warning && told.what.ends_with("of table `raw`"), "{told:?}");
+        let lacks = |told: Option<Finding>| told.unwrap().why.contains("CAP_NET_ADMIN is missing");
+        assert!(lacks(tracked(refused(), false)) && !lacks(tracked(refused(), true)));
     }
 
     #[test]

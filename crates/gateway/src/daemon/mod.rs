@@ -33,7 +33,7 @@ use crate::error::Error;
 use crate::gateway::{Drained, Gateway, PortSockets, Watch};
 pub use crate::notice::Notice;
 use crate::notice::Told;
-use crate::presence::{Change, Presence};
+use crate::presence::{Change, Presence, Shaper};
 use crate::privileges;
 use crate::server::Server;
 pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
@@ -223,8 +223,9 @@ impl Daemon {
             None => None,
         };
         warnings.extend(gateway.warnings());
+        let shaper = Shaper::Process(gateway.queues());
         let (presence, tables) =
-            Presence::new(&interface, gateway.queues(), gateway.is_for_port(), sys::now());
+            Presence::new(&interface, shaper, gateway.is_for_port(), sys::now());
         warnings.extend(tables);
         self.served.push(Served { gateway, presence, driver, told: Told::default() });
         warnings.into_iter().for_each(|warning| self.warn(warning));

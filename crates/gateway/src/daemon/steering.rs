@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::kernel::{self, Choice, Flows, Steered, Tracked};
 use crate::names::Names;
 use crate::notice::{Notice, Told};
-use crate::presence::{Change, Presence};
+use crate::presence::{Change, Presence, Shaper};
 use crate::settings::Settings;
 use crate::supervisor::Event;
 use crate::sys;
@@ -146,7 +146,7 @@ impl Daemon {
         let settings = line.settings();
         let (interface, control_dir) = (settings.interface.clone(), settings.control_dir.clone());
         let warn = |way| misgiving(&interface, way, settings.direction(way)?);
-        let warnings: Vec<String> = Direction::BOTH.into_iter().filter_map(warn).collect();
+        let mut warnings: Vec<String> = Direction::BOTH.into_iter().filter_map(warn).collect();
         let driver = self.driver(&line);
         self.tether.tell(&Event::Slot(slot, interface.clone(), control_dir.clone()));
         if driver.is_some() {
@@ -159,7 +159,8 @@ impl Daemon {
         if let Some(trials) = self.tether.recall_trials(&interface) {
             self.trials.resume(&interface, trials);
         }
-        let (presence, _) = Presence::new(&interface, Vec::new(), None, sys::now());
+        let (presence, tables) = Presence::new(&interface, Shaper::Kernel, None, sys::now());
+        warnings.extend(tables);
         let ([told, ruled], tracked) = (Default::default(), Tracked::default());
         self.steered.push(Steering { line, driver, presence, slot, told, ruled, tracked });
         warnings.into_iter().for_each(|warning| self.warn(warning));
@@ -188,6 +189,7 @@ impl Daemon {
                 }
                 notices.push(Notice::Presence(interface.clone(), change));
             }
+            notices.extend(presence.new_in_tables(now).into_iter().map(Notice::Warning));
             // A driver looks itself, and says what it finds.
             let looked = if driver.is_some() { Ok(()) } else { line.look() };
             match (line.mend(), looked) {

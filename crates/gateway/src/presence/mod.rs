@@ -7,7 +7,8 @@
 //! default route that leaves by another interface takes the traffic along. Frames between ports of
 //! a bridge are seen by rules of its family alone, which is chosen as the interface is taken over.
 //! Tables of others come and go (ours can be removed by nobody else): a flowtable among them may
-//! lead packets past us from then on, and a rule that queues may bring us what is not ours.
+//! lead packets past us from then on, and a rule that queues may bring us what is not ours. Where the
+//! kernel shapes, a rule may take packets away from connection tracking, on which ours stand there.
 
 mod ways;
 
@@ -24,6 +25,7 @@ use crate::links;
 use crate::offload;
 use crate::routes;
 use crate::sys::{self, Query};
+use crate::untracked;
 
 /// Time between looks at others' tables, each of which asks for all of them.
 const TABLES_EACH: Span = Span::from_secs(10);
@@ -177,6 +179,14 @@ fn after_table(now: Time, start: Time) -> Time {
     now + Span(sys::now().since(start).0.saturating_mul(TABLE_SHARE))
 }
 
+/// Whoever shapes an interface.
+pub(crate) enum Shaper {
+    /// This process, with these kernel queues.
+    Process(Vec<u16>),
+    /// Disciplines of the kernel, whose rules and flows stand on connection tracking.
+    Kernel,
+}
+
 /// The watch over one interface.
 pub(crate) struct Presence {
     interface: String,
@@ -188,8 +198,7 @@ pub(crate) struct Presence {
     bridge: Option<Bridge>,
     /// Why nothing passes, or passes by us.
     trouble: Option<Change>,
-    /// Kernel queues that are ours.
-    queues: Vec<u16>,
+    shaper: Shaper,
     /// Warnings about others' tables that were given.
     tables: Vec<String>,
     next_tables: Time,
@@ -200,12 +209,12 @@ impl Presence {
     /// `is_for_port`: whether rules are for a port of a bridge, if that matters.
     pub(crate) fn new(
         interface: &str,
-        queues: Vec<u16>,
+        shaper: Shaper,
         is_for_port: Option<bool>,
         now: Time,
     ) -> (Presence, Vec<String>) {
         let state = State::of(interface);
-        let tables = tables(interface, &queues);
+        let tables = tables(interface, &shaper);
         let presence = Presence {
             interface: interface.to_owned(),
             state,
@@ -214,7 +223,7 @@ impl Presence {
             next_ways: now,
             bridge: is_for_port.map(|is_for_port| Bridge { is_for_port, misfit: None, next: now }),
             trouble: trouble(state, &[], None),
-            queues,
+            shaper,
             tables: tables.clone(),
             next_tables: now + TABLES_EACH,
         };
@@ -267,7 +276,7 @@ impl Presence {
             return Vec::new();
         }
         self.next_tables = now + TABLES_EACH;
-        let tables = tables(&self.interface, &self.queues);
+        let tables = tables(&self.interface, &self.shaper);
         let before = std::mem::replace(&mut self.tables, tables);
         self.tables.iter().filter(|warning| !before.contains(warning)).cloned().collect()
     }
@@ -281,11 +290,16 @@ fn addresses_of(state: State) -> Option<Vec<IpAddr>> {
     }
 }
 
-/// Warnings about tables of others: ways past us, and to us.
-fn tables(interface: &str, queues: &[u16]) -> Vec<String> {
-    let mut warnings = offload::warnings(interface);
-    warnings.extend(foreign::warnings(interface, queues));
-    warnings
+/// Warnings about tables of others: ways past us, and to us; or past connection tracking.
+fn tables(interface: &str, shaper: &Shaper) -> Vec<String> {
+    match shaper {
+        Shaper::Process(queues) => {
+            let mut warnings = offload::warnings(interface);
+            warnings.extend(foreign::warnings(interface, queues));
+            warnings
+        }
+        Shaper::Kernel => untracked::warnings(interface),
+    }
 }
 
 /// The change for the worse that lasts, after `changes` to the present state.

@@ -23,6 +23,7 @@ use crate::in_kernel;
 use crate::kernel;
 use crate::marked;
 use crate::marks;
+use crate::memory;
 use crate::names;
 use crate::others;
 use crate::rules;
@@ -46,6 +47,10 @@ pub const TOGETHER: &[Case] = &[
     ("a_stopped_thread_lets_traffic_pass", hangs::a_stopped_thread_lets_traffic_pass),
     ("a_stopped_lane_lets_traffic_pass", hangs::a_stopped_lane_lets_traffic_pass),
     ("a_thread_that_ends_lets_traffic_pass", hangs::a_thread_that_ends_lets_traffic_pass),
+    (
+        "a_daemon_killed_for_memory_lets_traffic_pass",
+        memory::a_daemon_killed_for_memory_lets_traffic_pass,
+    ),
     ("both_directions_are_shaped_v4", || both_directions_are_shaped("10.77.2.2")),
     ("both_directions_are_shaped_v6", || both_directions_are_shaped("fd77:2::2")),
     ("the_routers_own_traffic_is_shaped_v4", || own_traffic_is_shaped("10.77.2.2", SHARE_V4)),
@@ -90,6 +95,7 @@ pub const TOGETHER: &[Case] = &[
         others::other_users_of_our_queue_numbers_are_seen,
     ),
     ("firewalls_may_reload", others::firewalls_may_reload),
+    ("connection_tracking_that_is_off_is_told", others::connection_tracking_that_is_off_is_told),
     ("mark_bits_that_others_use_are_left_alone", marks::mark_bits_that_others_use_are_left_alone),
     ("rules_choose_tiers", rules::rules_choose_tiers),
     ("bits_of_tiers_are_given_back", rules::bits_of_tiers_are_given_back),
@@ -158,6 +164,7 @@ pub const IN_THE_KERNEL: &[Case] = &[
         "rates_in_the_kernel_outlive_who_sets_them",
         steered::rates_in_the_kernel_outlive_who_sets_them,
     ),
+    ("connection_tracking_that_is_off_is_told", others::connection_tracking_that_is_off_is_told),
 ];
 
 thread_local! {

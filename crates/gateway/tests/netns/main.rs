@@ -19,6 +19,7 @@ mod kernel;
 mod marked;
 mod marks;
 mod measure;
+mod memory;
 mod names;
 mod others;
 mod rules;

@@ -5,11 +5,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use simnel_gateway::check::{check, Level};
 use simnel_gateway::control::{Entry, Request};
 use simnel_gateway::default_routes;
 use simnel_gateway::presence::Change;
 
 use crate::cases::not_run;
+use crate::kernel::write_file;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, World};
 
@@ -233,6 +235,44 @@ pub fn other_users_of_our_queue_numbers_are_seen() {
     assert_eq!(said.count("hands packets"), 1, "a rule to another queue is no business of ours");
     world.nft(&["delete", "table", "inet", "ids"]);
     assert_served(&world, "at last");
+    world.stop();
+}
+
+/// By the doctor; and by a daemon whose rules and flows the kernel's connections tell.
+pub fn connection_tracking_that_is_off_is_told() {
+    let mut world = World::new();
+    let told = |world: &World| {
+        let findings = world.within("g", || check(Some("wan0"), &world.control)).findings;
+        findings.into_iter().find(|finding| finding.id == "conntrack").unwrap()
+    };
+    let turn_off = |world: &World| {
+        world.nft(&["add", "table", "inet", "raw"]);
+        let hook = "{ type filter hook prerouting priority raw; }";
+        world.nft(&["add", "chain", "inet", "raw", "pre", hook]);
+        world.nft(&["add", "rule", "inet", "raw", "pre", "iif", "lo", "notrack"]);
+        assert_ne!(told(world).level, Level::Warning, "loopback is not ours");
+        world.nft(&["add", "rule", "inet", "raw", "pre", "notrack"]);
+    };
+    assert_ne!(told(&world).level, Level::Warning);
+    turn_off(&world);
+    let finding = told(&world);
+    println!("  {finding:?}");
+    assert!(finding.level == Level::Warning && finding.what.contains("table `raw`"), "{finding:?}");
+    world.nft(&["delete", "table", "inet", "raw"]);
+
+    let cake = |verb: &str| format!("tc qdisc {verb} dev lan0 root cake 2>/dev/null");
+    let has_cake = world.try_shell("g", &cake("add")) && world.try_shell("g", &cake("del"));
+    if !has_cake && !crate::in_kernel::is_asked() {
+        return not_run(
+            "this kernel lacks the qdiscs `simnel` and `cake`: `check` alone was asked",
+        );
+    }
+    let file = "[[interface]]\nname = \"wan0\"\nbackend = \"kernel\"\nupload = \"8mbit\"\n";
+    write_file(&world, file);
+    let said = world.start_heard(&["file"]);
+    turn_off(&world);
+    said.wait_for("chain `pre` of table `raw` turns connection tracking off");
+    assert_eq!(said.count("tracking off"), 1, "told once");
     world.stop();
 }
 
