@@ -64,7 +64,7 @@ impl Point {
         for line in &view.lines {
             let way = usize::from(line.direction == Direction::Upload);
             point.rate_bps[way] = line.rate_bps;
-            point.p99_ns[way] = line.delay.map_or(0, |delay| delay.p99_ns);
+            point.p99_ns[way] = line.delay.map_or(0, |delay| delay.last_p99_ns);
             point.signals[way] = line.new_drops + line.new_marks.unwrap_or(0);
         }
         point

@@ -209,9 +209,10 @@ mod tests {
             new_drops: 0,
             marks: Some(9),
             new_marks: Some(0),
-            delay: Some(Delay { now_ns: 0, p50_ns: 1_000_000, p99_ns: 4_500_000 }),
+            delay: Some(Delay { now_ns: 0, p50_ns: 1_000_000, p99_ns: 4_500_000, last_p99_ns: 0 }),
             tiers: vec![tier],
             cpu_permille: Some(20),
+            headroom_bps: None,
             follows: Some(Follows {
                 floor_bps: 10_000_000,
                 ceiling_bps: 80_000_000,

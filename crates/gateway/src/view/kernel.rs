@@ -80,6 +80,7 @@ impl Span<'_> {
             delay: self.delay(now, direction),
             tiers: tiers(&entry.own.tins, &old.own.tins, ns),
             cpu_permille: None,
+            headroom_bps: None,
             follows: None,
         }
     }

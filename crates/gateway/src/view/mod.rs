@@ -2,7 +2,8 @@
 //!
 //! A [`Look`] is what the daemon, or the kernel, says at one moment; its counters only grow. A
 //! [`Viewer`] keeps the last looks and makes a [`View`] of them: rates since the look before,
-//! quantiles of sojourn over the last [`WINDOW`] looks. Both the terminal and the web show that.
+//! quantiles of sojourn over the last [`WINDOW`] looks, and over the last alone for who draws them
+//! over time. Both the terminal and the web show that.
 //!
 //! Added latency is the time in the discipline. Of a discipline in the kernel there are counters,
 //! and cake's tiers; quantiles of delay if it is the module's. Its hosts and flows are those that
@@ -157,6 +158,9 @@ pub struct LineView {
     pub tiers: Vec<TierView>,
     /// Share of a core that the data path's thread took, in thousandths; None in the kernel.
     pub cpu_permille: Option<u64>,
+    /// Bits a second that it could carry beside, at what each costs now; None in the kernel, and
+    /// where too little passes to tell.
+    pub headroom_bps: Option<u64>,
     /// Range of a rate that follows the line, and why it changed last.
     pub follows: Option<Follows>,
 }
@@ -195,6 +199,8 @@ pub struct Delay {
     pub p50_ns: u64,
     /// 99 of 100 packets were not longer in the discipline.
     pub p99_ns: u64,
+    /// The same of the packets since the look before alone; 0 if none left, or nobody looked.
+    pub last_p99_ns: u64,
 }
 
 /// One tier of cake.
@@ -392,14 +398,17 @@ impl Span<'_> {
         let (totals, past) = (&entry.stats.totals, &old.stats.totals);
         let cpu = entry.datapath.cpu.0.saturating_sub(old.datapath.cpu.0);
         let marks = entry.datapath.marked;
+        let rate_bps = per_second(totals.sent_bytes, past.sent_bytes, ns).saturating_mul(8);
+        let packets_per_s = per_second(totals.sent_packets, past.sent_packets, ns);
+        let cores = u64::from(entry.lanes.count);
         LineView {
             dev: entry.dev.clone(),
             direction,
             in_kernel: false,
             config: entry.config.clone(),
             limit_bps: limit(&entry.config),
-            rate_bps: per_second(totals.sent_bytes, past.sent_bytes, ns).saturating_mul(8),
-            packets_per_s: per_second(totals.sent_packets, past.sent_packets, ns),
+            rate_bps,
+            packets_per_s,
             bytes: totals.sent_bytes,
             packets: totals.sent_packets,
             overlimits: totals.overlimits,
@@ -415,6 +424,8 @@ impl Span<'_> {
             cpu_permille: Some(
                 (u128::from(cpu) * 1000).checked_div(u128::from(ns)).unwrap_or(0) as u64
             ),
+            headroom_bps: headroom(rate_bps, cpu, ns.saturating_mul(cores))
+                .filter(|_| packets_per_s >= TELLING),
             follows: follows(now, direction),
         }
     }
@@ -429,11 +440,13 @@ impl Span<'_> {
             counts.map(|(index, count)| count.saturating_sub(*old(index))).collect()
         };
         let all = grown(self.first);
-        let is_quiet = self.before.is_some() && grown(self.before).iter().sum::<u64>() == 0;
+        let last = grown(self.before);
+        let is_quiet = self.before.is_some() && last.iter().sum::<u64>() == 0;
         Some(Delay {
             now_ns: if is_quiet { 0 } else { now.sojourn_ns },
             p50_ns: quantile(&all, 500).0,
             p99_ns: quantile(&all, 990).0,
+            last_p99_ns: self.before.map_or(0, |_| quantile(&last, 990).0),
         })
     }
 
@@ -464,6 +477,16 @@ impl Span<'_> {
         flows.sort_by_key(|flow| (std::cmp::Reverse(flow.rate_bps), key(&flow.entry)));
         flows
     }
+}
+
+/// Packets a second from which on the thread's time is theirs, and not that of its signs of life.
+const TELLING: u64 = 100;
+
+/// Bits a second beyond `rate_bps`, which takes `cpu` of `time`, if all of that were taken.
+fn headroom(rate_bps: u64, cpu: u64, time: u64) -> Option<u64> {
+    let free = u128::from(time.saturating_sub(cpu));
+    let more = (u128::from(rate_bps) * free).checked_div(u128::from(cpu))?;
+    Some(u64::try_from(more).unwrap_or(u64::MAX))
 }
 
 fn follows(now: &Look, direction: Direction) -> Option<Follows> {

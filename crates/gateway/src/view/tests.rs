@@ -206,13 +206,15 @@ fn what_the_module_shapes_has_quantiles_of_delay() {
     let mut viewer = Viewer::new();
     let mut delay = |n: u64, packets| {
         let look = Look::in_kernel(n * SECOND_NS, vec![kernel(packets)], Flows::default());
-        viewer.see(look, &Names::none()).lines[0].delay.map(|delay| (delay.now_ns, delay.p99_ns))
+        let delay = viewer.see(look, &Names::none()).lines[0].delay;
+        delay.map(|delay| (delay.now_ns, delay.p99_ns, delay.last_p99_ns))
     };
-    delay(1, 100);
-    assert_eq!(delay(2, 200), Some((7_000_000, bucket_limit(40).0)));
-    assert_eq!(delay(3, 200), Some((0, bucket_limit(40).0)), "nothing waits any more");
+    let limit = bucket_limit(40).0;
+    assert_eq!(delay(1, 100), Some((7_000_000, limit, 0)), "when they waited nobody knows");
+    assert_eq!(delay(2, 200), Some((7_000_000, limit, limit)));
+    assert_eq!(delay(3, 200), Some((0, limit, 0)), "nothing waits any more");
     delay(4, 0);
-    assert_eq!(delay(5, 0), Some((0, 0)));
+    assert_eq!(delay(5, 0), Some((0, 0, 0)));
 }
 
 /// Connections that the kernel tells have rates, and so have their hosts; of what waits it says
@@ -477,6 +479,28 @@ fn counters_of_a_line_are_told_with_what_is_new() {
     assert_eq!((second.drops, second.new_drops), (14, 7), "filtered acknowledgements are no loss");
     assert_eq!((second.marks, second.new_marks), (Some(6), Some(3)));
     assert_eq!((second.packets_per_s, second.cpu_permille), (100, Some(250)));
+}
+
+/// What a packet costs now tells how many more there is time for, on each lane's core.
+#[test]
+fn headroom_is_what_the_rest_of_the_cores_would_carry() {
+    let headroom = |packets: u64, lanes: u16| {
+        let mut viewer = Viewer::new();
+        let mut at = |n: u64| {
+            let mut look = look(n * SECOND_NS, 0, n, Vec::new());
+            let line = &mut look.entries[0];
+            line.lanes.count = lanes;
+            line.datapath.cpu = simnel_core::Span(n * SECOND_NS / 5);
+            line.stats.totals.sent_packets = n * packets;
+            line.stats.totals.sent_bytes = n * 1_250_000;
+            viewer.see(look, &Names::none()).lines.remove(0).headroom_bps
+        };
+        assert_eq!(at(1), None, "nothing is known yet");
+        at(2)
+    };
+    // 10 Mbit/s for a fifth of a core.
+    assert_eq!((headroom(800, 1), headroom(800, 2)), (Some(40_000_000), Some(90_000_000)));
+    assert_eq!(headroom(99, 1), None, "idle");
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn line(direction: Direction, config: &str, limit: u64, rate: u64) -> LineView {
         delay: Some(Delay::default()),
         tiers: Vec::new(),
         cpu_permille: Some(0),
+        headroom_bps: None,
         follows: None,
     }
 }

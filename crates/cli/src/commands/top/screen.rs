@@ -5,6 +5,7 @@
 //!                       bit/s limit    now    p50    p99 queued drops marks    cpu
 //! upload       ███████· 9.70M 10.0M 4.2 ms 3.0 ms  12 ms  30 kB  1234     7   2.3%
 //!  Voice                80.5k       1.0 ms
+//!                             cpu: room for upload 412 Mbit/s more at this cost
 //! hosts or flows
 //! ```
 
@@ -32,10 +33,13 @@ arrows     scroll; PgUp, PgDn, Home
 q          quit
 
 now, p50, p99   time in the queue: of the last packet, and of half and
-                of 99 % of the packets of the last ten looks
+                of 99 % of the packets of the last ten looks; below, of
+                a flow's last 128 to 256 packets, however long ago, and
+                for a host of the flow that waits longest
 rtt             from here to the far end and back, without our queue;
                 of TCP, smoothed
-cpu             share of a core that the data path's thread takes
+cpu             share of a core that the data path's thread takes; below
+                it, what the rest would carry at what a bit costs now
 
 Any key closes this.";
 
@@ -96,7 +100,7 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     ]);
     let [top, upper, lower, foot] = areas.areas(frame.area());
     frame.render_widget(Paragraph::new(happening(state, top.width)), top);
-    draw_lines(lines, frame, upper);
+    draw_lines(&state.view.lines, lines, frame, upper);
     match state.table {
         Table::Hosts => draw_hosts(state, frame, lower),
         Table::Flows => draw_flows(state, frame, lower),
@@ -254,11 +258,23 @@ fn tier_row(tier: &TierView) -> Cells {
     ]
 }
 
-fn draw_lines(rows: Vec<Cells>, frame: &mut Frame<'_>, area: Rect) {
+fn draw_lines(lines: &[LineView], rows: Vec<Cells>, frame: &mut Frame<'_>, area: Rect) {
     let heading =
         ["", "", "bit/s", "limit", "now", "p50", "p99", "queued", "drops", "marks", "cpu"];
     let widths = fit(&LINES, area.width);
+    let room = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
     draw_grid(heading_cells(&heading, None), rows, &widths, frame, area);
+    if let Some(words) = headroom(lines) {
+        let words = Line::from(cut(&words, room.width)).right_aligned();
+        frame.render_widget(Paragraph::new(words.add_modifier(Modifier::DIM)), room);
+    }
+}
+
+/// What more the threads of the data path can carry, as far as that is known.
+fn headroom(lines: &[LineView]) -> Option<String> {
+    let more = |line: &LineView| Some(format!("{} {}", line.direction, rate(line.headroom_bps?)));
+    let all: Vec<String> = lines.iter().filter_map(more).collect();
+    (!all.is_empty()).then(|| format!("cpu: room for {} more at this cost", all.join(", ")))
 }
 
 /// Draws those columns of a table that have a width.

@@ -37,9 +37,15 @@ fn line(direction: Direction) -> LineView {
         new_drops: 0,
         marks: Some(7),
         new_marks: Some(0),
-        delay: Some(Delay { now_ns: 4_200_000, p50_ns: 3_000_000, p99_ns: 12_000_000 }),
+        delay: Some(Delay {
+            now_ns: 4_200_000,
+            p50_ns: 3_000_000,
+            p99_ns: 12_000_000,
+            last_p99_ns: 5_000_000,
+        }),
         tiers: vec![tier("Bulk", 1), tier("Best Effort", 2), tier("Voice", 3)],
         cpu_permille: Some(23),
+        headroom_bps: Some(412_000_000),
         follows: None,
     }
 }
@@ -249,6 +255,17 @@ fn help_lies_over_the_rest_until_a_key() {
     assert!(shown(&state, 60).contains("that the data path's"), "{}", shown(&state, 60));
     assert_eq!(press(&mut state, "x"), Next::Stay);
     assert!(!shown(&state, 80).contains("sort by the next column"));
+}
+
+#[test]
+fn what_more_can_be_carried_is_said_while_that_is_known() {
+    let mut state = state();
+    let words = "upload 412 Mbit/s, download 412 Mbit/s more at this cost";
+    assert!(shown(&state, 80).contains(words), "{}", shown(&state, 80));
+    state.view.lines[0].headroom_bps = None;
+    assert!(shown(&state, 80).contains("room for download 412 Mbit/s"), "{}", shown(&state, 80));
+    state.view.lines[1].headroom_bps = None;
+    assert!(!shown(&state, 80).contains("at this cost"));
 }
 
 #[test]
