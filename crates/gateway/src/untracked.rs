@@ -1,7 +1,7 @@
 //! Rules of others that take packets away from connection tracking (`notrack`).
 //!
-//! Where the kernel shapes, rules write the tiers of what arrives into connections' marks, and hosts
-//! and flows are those of connections: of a packet without one nothing is known. Any rule counts
+//! Where the kernel shapes, rules write the tiers of what arrives into connections' marks, and
+//! hosts and flows are those of connections: of a packet without one nothing is known. Any rule counts
 //! that may fit a packet of ours, whatever else it looks at; one about loopback alone does not.
 //! Rules of the old iptables cannot be seen.
 
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::netlink::{Messages, Writer};
 
-    /// What is said of a rule with a target of iptables', which has these data.
+    /// Words about a rule with a target of iptables', which has these data.
     fn target(name: &str, info: &[u8]) -> Option<String> {
         let mut writer = Writer::default();
         writer.begin(libc::NFNL_SUBSYS_NFTABLES << 8 | libc::NFT_MSG_NEWRULE, 0, 1, 1, 0);

@@ -7,8 +7,9 @@
 //! default route that leaves by another interface takes the traffic along. Frames between ports of
 //! a bridge are seen by rules of its family alone, which is chosen as the interface is taken over.
 //! Tables of others come and go (ours can be removed by nobody else): a flowtable among them may
-//! lead packets past us from then on, and a rule that queues may bring us what is not ours. Where the
-//! kernel shapes, a rule may take packets away from connection tracking, on which ours stand there.
+//! lead packets past us from then on, and a rule that queues may bring us what is not ours.
+//! Where the kernel shapes, a rule may take packets away from connection tracking, on which ours
+//! stand there.
 
 mod ways;
 
