@@ -1,7 +1,7 @@
 //! From the bytes that the kernel copied to a packet descriptor.
 //!
 //! NFQUEUE hands over packets from the IP header on. Their `len` counts 14 bytes of Ethernet more,
-//! as a discipline of the kernel would see them, so that `overhead` settings mean the same in both
+//! as a discipline of the kernel would see them. So `overhead` settings mean the same in both
 //! homes.
 
 use simnel_core::flow::HashKey;
@@ -13,8 +13,9 @@ pub(crate) const LINK: LinkLayer = LinkLayer::Ip { link_header: 14 };
 /// Headers of PPPoE and PPP.
 const PPPOE: usize = 8;
 
-/// Part of a packet with this EtherType to read: where it starts, and the bytes before that
-/// which are not in NFQUEUE's copy, or not read. PPPoE is only seen between a bridge's ports.
+/// Part of a packet with this EtherType to read. Gives the length of all headers in front of it,
+/// copied by NFQUEUE or not; its bytes; and the bytes of the copy skipped. PPPoE is only seen
+/// between a bridge's ports.
 #[inline]
 pub(crate) fn network(protocol: u16, bytes: &[u8]) -> (LinkLayer, &[u8], u32) {
     match (protocol, bytes) {

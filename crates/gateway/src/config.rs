@@ -33,7 +33,7 @@ use crate::rules::{self, Rule, Table, MOST_CGROUPS, MOST_RULES};
 use crate::settings::{Backend, Settings, DEFAULT_CONTROL_DIR};
 use crate::words::{settings_of, Said};
 
-/// Where the file lies unless told otherwise.
+/// Path of the file unless told otherwise.
 pub const DEFAULT_FILE: &str = "/etc/simnel/simnel.toml";
 
 /// The whole file.
@@ -83,7 +83,7 @@ struct Interface {
     /// Microseconds between batches at high rates.
     batch_us: Option<i64>,
     lanes: Option<i64>,
-    /// How packets are spread over them.
+    /// The choice of a lane for each packet.
     lanes_by: Option<String>,
     /// Packets that the kernel keeps for us.
     queue_length: Option<i64>,

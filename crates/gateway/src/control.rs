@@ -52,14 +52,14 @@ pub enum Request {
     Show {},
     /// New settings for one direction.
     Change {
-        /// Which way.
+        /// Direction to change.
         direction: Direction,
         /// The discipline and its settings in `tc`'s words.
         words: String,
     },
     /// As `change`, but the settings before come back after a time, unless these are kept.
     Trial {
-        /// Which way.
+        /// Direction to change.
         direction: Direction,
         /// The discipline and its settings in `tc`'s words.
         words: String,
@@ -75,7 +75,7 @@ pub enum Request {
     /// Headers of one direction's packets that arrived since this client last asked: the first
     /// request begins that, and the end of the connection ends it.
     Record {
-        /// Which way.
+        /// Direction to record.
         direction: Direction,
     },
     /// Give the interface back.
@@ -87,7 +87,7 @@ pub enum Request {
 pub struct Reply {
     /// Success of the request.
     pub ok: bool,
-    /// Why not.
+    /// Reason of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// For `show`.
@@ -164,9 +164,9 @@ impl From<Node> for Below {
 pub struct Entry {
     /// The interface.
     pub dev: String,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// When this was told, by CLOCK_MONOTONIC. None by a daemon of before.
+    /// Time at which this was told, by CLOCK_MONOTONIC. None from a daemon of an earlier version.
     #[serde(default)]
     pub at_ns: Option<u64>,
     /// Settings in `tc`'s words.
@@ -206,7 +206,7 @@ impl From<Report> for Entry {
     }
 }
 
-/// Where the daemon of `interface` listens.
+/// Path of the socket at which the daemon of `interface` listens.
 pub fn socket_path(directory: &Path, interface: &str) -> PathBuf {
     directory.join(format!("{interface}.sock"))
 }
@@ -238,7 +238,7 @@ pub fn interfaces(directory: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// How long a daemon may take to answer.
+/// Longest wait for a daemon to take a request or to answer it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection to the daemon of one interface.
@@ -278,8 +278,8 @@ impl Client {
         }
     }
 
-    /// The same, also with a daemon that is about to be started again: it is waited for, as long as
-    /// `go_on` says so, which is asked again and again.
+    /// The same, also with a daemon that is about to be started again. It is waited for as long as
+    /// such a start may take, while `go_on`, which is asked again and again, says so.
     ///
     /// # Errors
     /// As [`Client::connect`].

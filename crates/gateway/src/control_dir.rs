@@ -1,9 +1,11 @@
-//! The directory of locks and control sockets, and the lock that makes an interface one daemon's:
-//! it is the daemon's while that lives, and its supervisor's in the pause before the next one.
+//! The directory of locks and control sockets.
+//!
+//! A lock makes an interface one daemon's. It is the daemon's while that lives, and its
+//! supervisor's in the pause before the next one.
 //!
 //! Whoever may write there could put a link in the lock's place, or a socket of their own in ours.
-//! So the directory must belong to root or to us and be writable for nobody else, and files in it
-//! are opened from it, never through a link.
+//! So the directory must belong to root or to us, and be writable for nobody else. Files in it are
+//! opened from it, never through a link.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};

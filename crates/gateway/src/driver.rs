@@ -4,10 +4,10 @@
 //! is not back after a second is lost. Sequence numbers count probes; what comes back later than
 //! that, twice or from elsewhere finds no probe that waits.
 //!
-//! Who answers to an ICMP request for the time is asked for that, because it tells the way back
-//! from the way there; others for an echo, and now and then for the time as well. An irtt server's
-//! echoes tell the time always; before them a session is opened, whose opening counts as a probe
-//! without a vote.
+//! A reflector that answers ICMP requests for the time is asked by these, because they tell the way
+//! back from the way there. Others are asked for an echo, and now and then for the time as well. An
+//! irtt server's echoes always tell the time. A session is opened before them, and its opening
+//! counts as a probe without a vote.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -79,7 +79,7 @@ struct Tally {
     turns: u64,
     /// With an irtt server.
     session: Session,
-    /// Why there is none, or was none.
+    /// Reason why an irtt server did not serve last; None once it has answered an echo.
     refusal: Option<&'static str>,
 }
 

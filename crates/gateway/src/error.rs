@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::direction::Direction;
 
-/// Why a verb failed.
+/// Reason why a verb failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -130,7 +130,7 @@ pub enum Error {
     Recorded {
         /// The interface.
         interface: String,
-        /// Which way.
+        /// The direction.
         direction: Direction,
     },
     /// Somebody else could have put something in our files' place.
@@ -217,7 +217,7 @@ pub enum Error {
     /// The discipline refused its settings, or the words were not understood.
     #[error("{direction}: {reason}")]
     Discipline {
-        /// Which way.
+        /// The direction.
         direction: Direction,
         /// In the discipline's own words.
         reason: String,
@@ -274,7 +274,7 @@ pub enum Error {
     Ended {
         /// The interface.
         interface: String,
-        /// Which way.
+        /// The direction.
         direction: Direction,
     },
     /// No daemon is listening.

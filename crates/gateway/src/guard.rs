@@ -8,10 +8,10 @@
 //!     kill the daemon                      the supervisor starts another one
 //! ```
 //!
-//! It shares nothing with the daemon that could hang with it: another process, above the data path
-//! under SCHED_FIFO, locked into memory, without locks, logs or allocations. It can act because it
-//! has duplicates of the daemon's netlink sockets, which own the table and the queues. The daemon
-//! sends them with what is to be said on them (`Guarded`).
+//! It shares nothing with the daemon that could hang with it. It is another process, above the data
+//! path under SCHED_FIFO, locked into memory, without locks, logs or allocations. It can act
+//! because it has duplicates of the daemon's netlink sockets, which own the table and the queues.
+//! The daemon sends them with what is to be said on them (`Guarded`).
 //!
 //! Itself fail-open: without it everything is as with it; the supervisor replaces one that dies or
 //! hangs. If it and the daemon die, the kernel removes table and queues with the last socket.

@@ -24,7 +24,7 @@ pub enum Spread {
 pub struct Lanes {
     /// Their number: 1 to 4.
     pub count: u16,
-    /// How packets are spread over them.
+    /// The choice of a lane for each packet.
     pub by: Spread,
 }
 

@@ -1,12 +1,11 @@
 //! The live gateway: disciplines of `simnel-core` on a real interface of a stock Linux kernel.
 //!
-//! A gateway puts one interface's traffic, in both directions, through disciplines; packets stay in
+//! A gateway puts one interface's traffic, in both directions, through disciplines. Packets stay in
 //! the kernel, which hands their headers to us and waits for verdicts. [`daemon::Daemon`] keeps
-//! gateways running, answers the control socket and handles signals, with a guard beside it that
-//! opens the line if they hang; [`control::Client`] is the other end of that socket. [`words`]
-//! makes settings of what users say, [`config`] reads `/etc/simnel/simnel.toml`. [`link`] is an
-//! emulated line between two interfaces. [`kernel`] is for disciplines that run in the kernel
-//! itself.
+//! gateways running, answers the control socket and handles signals. A guard beside it opens the
+//! line if they hang. [`control::Client`] is the other end of that socket. [`words`] makes settings
+//! of what users say, [`config`] reads `/etc/simnel/simnel.toml`. [`link`] is an emulated line
+//! between two interfaces. [`kernel`] is for disciplines that run in the kernel itself.
 //!
 //! Needs CAP_NET_ADMIN, nf_tables and nfnetlink_queue (Linux 5.12 or later); no module of ours.
 //! When the process ends, however it ends, the kernel removes our rules and traffic passes as

@@ -1,12 +1,12 @@
-//! Which bits of the packet mark are ours, two for decisions and four for tiers where rules ask for
-//! them: such as no rule on this machine uses.
+//! Bits of the packet mark that are ours: two for decisions, and four for tiers where rules ask for
+//! them. No rule of others on this machine uses them.
 //!
-//! Bits of others are read as the daemon starts: rules of nftables (also those that iptables has
-//! made there) and of policy routing. Bits of the connection mark count as well, from which others
-//! restore the packet's, and in which rules for what arrives have their tiers where the kernel
-//! shapes. Rules of a load balancer's or firewall's own that come later are not seen, nor are those
+//! Bits of others are read as the daemon starts, from rules of nftables (also those that iptables
+//! has made there) and of policy routing. Bits of the connection mark count as well: others restore
+//! the packet's from them. Where the kernel shapes, our rules for what arrives keep their tiers in
+//! them. Rules of a load balancer's or firewall's own that come later are not seen. Nor are those
 //! of the old iptables, of which the kernel tells only names of tables. Our bits are set between a
-//! verdict and the next chain, and cleared where packets of the interface come in; all other bits
+//! verdict and the next chain, and cleared where packets of the interface come in. All other bits
 //! stay as they are.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::nft::{in_others, MarkBits, Other};
 
 /// Programs whose chains or tables begin so take all these bits, whatever their rules show.
 const KNOWN: [(&str, u32); 1] = [("cali", 0xffff_0000)];
-/// Where the kernel names the tables of the old iptables.
+/// Files in which the kernel names the tables of the old iptables.
 const OLD_TABLES: [&str; 2] =
     ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
 
@@ -80,7 +80,7 @@ fn decide(configured: Option<MarkBits>, uses: &[Use]) -> Result<Choice, Error> {
     Ok(Choice { bits, warnings: Vec::new() })
 }
 
-/// Where the bits that name a tier are tried first.
+/// Bits that are tried first for tiers.
 const TIERS: u32 = 0x0f00_0000;
 
 /// Four bits beside each other, beside those of `decisions`, that nobody uses.

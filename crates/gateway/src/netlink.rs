@@ -18,10 +18,10 @@ pub(crate) const HEADER: usize = 20;
 /// Number of the message that begins a batch; errors that bear it are the whole batch's.
 pub(crate) const BEGIN: u32 = 0;
 
-/// How long the kernel may take to answer.
+/// Longest wait for the kernel's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where nested attributes began, to be closed by [`Writer::end`].
+/// Offset of an attribute that nests others, to be closed by [`Writer::end`].
 #[must_use]
 pub(crate) struct Open(usize);
 

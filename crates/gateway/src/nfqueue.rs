@@ -5,8 +5,8 @@
 //! has `bypass`, the queue has NFQA_CFG_F_FAIL_OPEN for when it or the socket is full, and a closed
 //! socket removes the queue.
 //!
-//! Verdicts are separate messages, many in one send: a discipline's order is not the order of
-//! arrival, so NFQNL_MSG_VERDICT_BATCH ("all up to this number") serves only to let everything go.
+//! Verdicts are separate messages, many in one send, because a discipline's order is not the order
+//! of arrival. NFQNL_MSG_VERDICT_BATCH ("all up to this number") serves only to let everything go.
 //! Verdicts that the kernel does not take, for lack of memory, are kept and sent again.
 //!
 //! Nothing allocates after construction.
@@ -27,7 +27,7 @@ const VERDICT_BATCH: i32 = SUBSYSTEM | libc::NFQNL_MSG_VERDICT_BATCH;
 
 /// Queue numbers that we use: out of the way of the small numbers that people choose by hand.
 pub(crate) const QUEUE_NUMBERS: std::ops::RangeInclusive<u16> = 0x51a0..=0x51ff;
-/// Bytes of each packet that are copied: IPv6 with two extension headers and TCP with all options
+/// Bytes of each packet that are copied. IPv6 with two extension headers and TCP with all options
 /// is 40 + 2 × 24 + 60; 6in4 takes 20 more.
 const COPY_RANGE: u32 = 168;
 /// Bytes of a packet message: headers and all attributes that the kernel may add, and the copy.
@@ -323,7 +323,7 @@ impl Verdicts {
         self.used -= sent;
     }
 
-    /// Where a send ends that begins at `from`: whole messages, as many as fit.
+    /// End of a send that begins at `from`: whole messages, as many as fit.
     fn end_of_send(&self, from: usize) -> usize {
         if self.used - from <= SEND {
             return self.used;
@@ -465,8 +465,8 @@ pub fn kernel_counters(number: u16) -> Option<KernelCounters> {
     counters_in(&text, number)
 }
 
-/// The same in the kernel's list: a line for each queue, of its number, the port of its owner,
-/// packets that wait, what is copied and how much, drops of both kinds, and the last number.
+/// The same, from the kernel's list. Each queue has a line: its number, its owner's port, packets
+/// that wait, what is copied and how much, drops of both kinds, last number.
 fn counters_in(text: &str, number: u16) -> Option<KernelCounters> {
     text.lines().find_map(|line| {
         let fields: Vec<u64> = line.split_whitespace().map_while(|f| f.parse().ok()).collect();

@@ -1,14 +1,14 @@
-//! The clock that a shaper is told: a little slower than the real one, so that no second on the
-//! wire holds more than a second's worth.
+//! The clock that a shaper is told: a little slower than the real one. So no second on the wire
+//! holds more than a second's worth.
 //!
 //! A schedule kept exactly still puts too much into some one-second windows, for two reasons:
 //!
 //! * packets are whole: a window that opens just before one leaves may hold a part of one too many;
-//! * wake-ups are late, and what was due meanwhile leaves in a burst: a window that opens just
+//! * wake-ups are late, and what was due meanwhile leaves in a burst. A window that opens just
 //!   before a burst holds what should have left before it.
 //!
 //! Together that is at most the time of one packet and the lag behind the schedule as the window
-//! opens. So in the second after a lag the clock loses as much: no window exceeds the rate, and the
+//! opens. So in the second after a lag the clock loses as much, and no window exceeds the rate. The
 //! mean rate is lower by the largest lag of a second, not by their sum: hundredths of a percent on
 //! a quiet machine. Lag beyond what a burst may make up for is forfeited at once: the clock stands
 //! still.
@@ -102,7 +102,7 @@ impl Pace {
         self.told + Span(passed - lost as u64)
     }
 
-    /// How long, from `now`, until the discipline may be told `time`.
+    /// Real time from `now` until the discipline may be told `time`.
     #[inline]
     pub(crate) fn until(&self, time: Time, now: Time) -> Span {
         let left = u128::from(time.since(self.at(now)).0);
@@ -160,8 +160,8 @@ mod tests {
 
     use super::*;
 
-    /// Sends full packets for twelve seconds with the given lags; returns the most that any
-    /// one-second window holds, and the mean, as parts of the rate.
+    /// Sends full packets for twelve seconds with the given lags. Returns two rates as parts of the
+    /// set one: the most in any one-second window, and the mean.
     fn shaped(rate: &str, mut lag: impl FnMut(Time) -> Span) -> (f64, f64) {
         const LENGTH: u64 = 1514;
         let config = qdisc::parse(&format!("cake bandwidth {rate}")).unwrap();

@@ -1,10 +1,10 @@
-//! One direction of a bridge, where the kernel cannot queue its frames: what comes in by one port
+//! One direction of a bridge, where the kernel cannot queue its frames. What comes in by one port
 //! waits in our memory, and leaves by the other.
 //!
 //! To the data path's loop it is what an NFQUEUE is: packets with numbers, to which verdicts are
-//! given. The kernel's bridge stays as it is; only a rule of ours keeps it from passing on what we
-//! do (`nft`), and that rule goes when we do. Frames for the machine itself, and those that no
-//! bridge passes on (IEEE 802.1D, table 7-10), are left to it.
+//! given. The kernel's bridge stays as it is. Only a rule of ours keeps it from passing on frames
+//! that we pass on (`nft`), and that rule goes when we do. Frames for the machine itself, and those
+//! that no bridge passes on (IEEE 802.1D, table 7-10), are left to it.
 //!
 //! Super-packets are cut into segments (`frames`), unless the discipline takes them whole and the
 //! other port's device cuts them. Marks are put into the frames themselves. Memory is bounded: what
@@ -94,7 +94,7 @@ struct Held {
     id: u32,
     frame: Frame,
     chunks: u32,
-    /// Where the network header begins, from the Ethernet header on.
+    /// Offset of the network header from the Ethernet header.
     network: usize,
 }
 
@@ -402,7 +402,7 @@ mod tests {
     }
 
     /// A frame to `to` with an IPv4 packet of `length` bytes that can be marked, and its header's
-    /// checksum; no virtio header says anything of it.
+    /// checksum. No virtio header says anything of it.
     fn frame(to: Mac, length: u16) -> Vec<u8> {
         let mut bytes = vec![0; VNET_BYTES];
         bytes.extend(to.0);

@@ -1,8 +1,9 @@
 //! The settings that a reload has brought, for the daemons to come.
 //!
-//! Two files in memory, made before the first daemon, take turns: the one that holds stays whole
-//! while the other is written, whenever a daemon dies. The supervisor remembers which one holds
-//! (`supervisor.rs`), and is not waited for: its socket has no room for a file of settings.
+//! Two files in memory, made before the first daemon, take turns. While one is written the other
+//! holds the settings, so these are whole whenever a daemon dies. The supervisor remembers which
+//! one holds (`supervisor.rs`). It is not waited for: its socket has no room for a file of
+//! settings.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};

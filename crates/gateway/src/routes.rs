@@ -1,6 +1,6 @@
-//! Interfaces that lead somewhere, over rtnetlink (linux/rtnetlink.h): to everywhere, by the
-//! default routes of the main table, of which those that lead nowhere (unreachable, blackhole) are
-//! none; and to one address.
+//! Interfaces that lead somewhere, over rtnetlink (linux/rtnetlink.h): to everywhere, by the main
+//! table's default routes, or to one address. Default routes that lead nowhere (unreachable,
+//! blackhole) do not count.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

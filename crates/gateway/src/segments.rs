@@ -1,12 +1,14 @@
 //! Sizes of the segments of super-packets, and of the fragments of datagrams.
 //!
 //! NFQUEUE tells that a packet is a super-packet, but not how long its segments are; what they
-//! occupy on the wire depends on that. TCP's segments are at most as long as the receiver has
-//! announced in its SYN, and as the sender's own interface allows, of which its own announcement
-//! tells. The smaller announcement of a connection is kept here, for the threads of both
-//! directions. What began earlier, and UDP, is reckoned with short segments: rather too many
-//! headers than too few. (A path with a smaller MTU than its ends, of which these learn from ICMP,
-//! is not seen: 64 kB in segments of 1348 bytes instead of 1448 are charged 0.3 % too little.)
+//! occupy on the wire depends on that. TCP's segments are limited by two sizes: what the receiver
+//! has announced in its SYN, and what the sender's own interface allows. The latter is told by the
+//! sender's own announcement. The smaller announcement of a connection is kept here, for the
+//! threads of both directions. What began earlier, and UDP, is reckoned with short segments: rather
+//! too many headers than too few.
+//!
+//! A path with a smaller MTU than its ends, of which these learn from ICMP, is not seen. Then 64 kB
+//! in segments of 1348 bytes instead of 1448 are charged 0.3 % too little.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::nft::MarkBits;
 use crate::rules::{self, Action, Rule};
 
-/// Where control sockets and locks lie unless told otherwise.
+/// Directory of control sockets and locks unless told otherwise.
 pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
 
 /// The holder and releaser of packets.
@@ -64,9 +64,9 @@ pub struct Settings {
     pub autorate: Option<Autorate>,
     /// The mark bits that are ours; None chooses such as no rule uses.
     pub mark_bits: Option<MarkBits>,
-    /// Which traffic goes where.
+    /// Rules that send traffic to tiers, to classes or past the discipline.
     pub rules: Vec<Rule>,
-    /// How the threads run.
+    /// Settings of the data path's threads.
     pub tuning: Tuning,
     /// Directory of the lock and the control socket.
     pub control_dir: PathBuf,

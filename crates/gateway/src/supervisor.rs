@@ -10,11 +10,11 @@
 //! If it is stopped, nothing is started again meanwhile.
 //!
 //! A daemon that ends before it is ready, or because it was told to, is the end of the supervisor
-//! as well. Any other end is mended: another daemon begins, with what the last one was told since
-//! the settings were read, at the start or by a reload (`reloaded.rs`). In the pause before it the
-//! interfaces' locks are the supervisor's, and go to that daemon: nobody else takes them over
-//! meanwhile. After too many in a row the supervisor gives up with an error, for the service
-//! manager to see. That is told who is alive (sd_notify(3)), here alone.
+//! as well. Any other end is mended: another daemon begins. It gets what the last one was told
+//! since the settings were read, at the start or by a reload (`reloaded.rs`). In the pause before
+//! it the interfaces' locks are the supervisor's, and go to that daemon: nobody else takes them
+//! over meanwhile. After too many such ends in a row the supervisor gives up with an error that the
+//! service manager sees. Only the supervisor tells the service manager who is alive (sd_notify(3)).
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -59,10 +59,10 @@ const GOOD_LIFE: Duration = Duration::from_secs(60);
 /// Bytes of a line, and events that are remembered: more than any daemon in its right mind says.
 const MOST_BYTES: usize = 64 * 1024;
 const MOST_EVENTS: usize = 4 * SLOTS;
-/// Looks without a move after which a daemon that sets the kernel's rates is ended: the kernel goes
-/// on at the last ones, which nobody raises then.
+/// Looks without progress after which a daemon that sets the kernel's rates is killed. The kernel
+/// keeps the last rates that it was given, and nobody would raise them.
 const STEERING_LOOKS: u32 = 10;
-/// How long a guard may take to end after its daemon.
+/// Time for a guard to end after its daemon; then it is killed.
 const GUARD_END: Duration = Duration::from_secs(1);
 
 /// Messages of a daemon to its supervisor: one JSON object a line.
@@ -237,7 +237,7 @@ enum Started {
     Supervisor(Family),
 }
 
-/// How a daemon ended.
+/// The end of a daemon, as its supervisor saw it.
 struct Ended {
     /// It had served.
     ready: bool,

@@ -83,8 +83,8 @@ pub(crate) fn set_option<T: Copy>(
     .map(drop)
 }
 
-/// Makes the kernel space out what a TCP sender sends (SO_MAX_PACING_RATE, whose limit is far
-/// beyond any line here): what the `fq` discipline does at hosts that have it.
+/// Makes the kernel space out what a TCP sender sends (SO_MAX_PACING_RATE), as the `fq` discipline
+/// does at hosts that have it. The limit is far beyond any line here.
 pub fn pace_sender(socket: &impl AsRawFd) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 1u64 << 40)
 }
@@ -371,8 +371,8 @@ pub(crate) fn lock_limit() -> io::Result<Option<u64>> {
     Ok((limit != libc::RLIM_INFINITY).then_some(limit as _))
 }
 
-/// Lets this process and those that it starts lock all their memory, if it may lift the limit:
-/// that needs CAP_SYS_RESOURCE, or no limit set by whoever started it. False if it may not.
+/// Lets this process and those that it starts lock all their memory, if it may lift the limit. That
+/// needs CAP_SYS_RESOURCE, or no limit set by whoever started it. False if it may not.
 pub(crate) fn lift_lock_limit() -> bool {
     let none = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: reads the structure only.

@@ -1,4 +1,4 @@
-//! How busy the machine was, from outside of the gateway: for tests that measure.
+//! The machine's load, seen from outside of the gateway: for tests that measure.
 //!
 //! A measurement that a busy machine spoilt says nothing, and one that a slow gateway spoilt says
 //! everything. So nothing here comes from the gateway:
@@ -50,7 +50,7 @@ pub struct Witness {
 pub struct Testimony {
     /// Seconds that were watched.
     pub seconds: f64,
-    /// Wake-ups that came a millisecond too late, on any core, and the latest.
+    /// Wake-ups that came a millisecond too late, on any core.
     pub late: u64,
     /// The latest wake-up.
     pub latest: Span,
@@ -65,8 +65,8 @@ pub struct Testimony {
 }
 
 impl Testimony {
-    /// True if a figure that was missed meanwhile may be the machine's fault: each two seconds a
-    /// timer was late, or others took the hosts' time.
+    /// True if the machine may be the cause of a missed figure. That is: more than one timer in two
+    /// seconds was late, the hypervisor took too much, or others held the hosts up.
     pub fn machine_was_busy(&self) -> bool {
         let late = self.late as f64 * 2.0 > self.seconds;
         late || self.stolen > STOLEN || self.held_up > HELD_UP && self.others > OTHERS

@@ -1,4 +1,4 @@
-//! How a rate and the words of a discipline become one direction's settings.
+//! Settings of one direction, made of a rate and the words of a discipline.
 //!
 //! A rate goes where the discipline takes one: `cake` gets `bandwidth RATE`; `line`, `tbf` and
 //! `htb` get `rate RATE`. What does not shape stands below a shaper: `fq_codel` at 20 Mbit/s is
@@ -200,8 +200,8 @@ fn has_classes(config: &Config) -> bool {
     config.to_string().split_whitespace().any(|word| word == "class")
 }
 
-/// Why packets of `direction` will not be treated as was meant, if so: nothing holds them back, or
-/// nothing lets them through.
+/// A warning if packets of `direction` will not be treated as was meant: nothing holds them back,
+/// or nothing lets them through.
 pub fn misgiving(interface: &str, direction: Direction, config: &Config) -> Option<String> {
     if let Some(reason) = config.passes_nothing(&Device::default()) {
         return Some(format!(

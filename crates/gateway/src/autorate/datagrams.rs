@@ -2,7 +2,7 @@
 //! which the table lets their datagrams pass the queues (`nft`).
 //!
 //! A port that nobody listens at, or a router without a route, answers by ICMP. The kernel keeps
-//! such answers with the address that was meant (`IP_RECVERR` of ip(7)), and has the next send fail
+//! such answers with the address that was meant (`IP_RECVERR` of ip(7)). It has the next send fail
 //! for them, whoever that is for; so a send that fails is tried once more.
 
 use std::io;

@@ -1,7 +1,7 @@
 //! ICMP echo and ICMP timestamps (RFC 792) by raw sockets.
 //!
-//! A probe bears a random identifier, by which the table lets it pass the queues (`nft`), a
-//! sequence number, and a random token that only who received it can know. An answer counts if all
+//! A probe bears a random identifier, a sequence number and a random token that only its receiver
+//! can know. By the identifier the table lets it pass the queues (`nft`). An answer counts if all
 //! three are right, and the address. A timestamp's token stands where our own time would; its upper
 //! bit says that it is no time of day. The answer tells when it was sent, by the far clock.
 
@@ -118,7 +118,7 @@ impl Echoes {
     }
 }
 
-/// Why there are no sockets for the probes of `interface`.
+/// The error of probes of `interface` for which no sockets could be opened.
 fn refused(interface: &str, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::PermissionDenied => Error::NoRaw(interface.to_owned()),

@@ -291,7 +291,7 @@ pub struct Report {
     pub delay_us: Option<u64>,
     /// The lowest baseline of the reflectors, µs.
     pub baseline_us: Option<u64>,
-    /// How often a delay was found to be the route's.
+    /// Times that a delay was found to be the route's.
     pub shifts: u32,
     /// Passing connections whose own timestamps tell RTTs now.
     #[serde(default)]
@@ -308,7 +308,7 @@ pub struct Report {
 /// One direction's rate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Following {
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// Bits a second: the least, the most, and now.
     pub floor_bps: u64,
@@ -320,9 +320,9 @@ pub struct Following {
     pub known_bps: Option<u64>,
     /// `rising`, `holding` or `draining`.
     pub phase: String,
-    /// Why the rate changed last.
+    /// Reason of the last change of rate.
     pub reason: Option<String>,
-    /// How long ago that was, ms.
+    /// Time since that change, ms.
     pub changed_ms: Option<u64>,
 }
 
@@ -331,7 +331,7 @@ pub struct Following {
 pub struct Reflector {
     /// Its address.
     pub address: IpAddr,
-    /// How it is asked.
+    /// Protocol by which it is asked.
     #[serde(default)]
     pub kind: Kind,
     /// Port of an irtt server.
@@ -348,7 +348,7 @@ pub struct Reflector {
     /// True if it tells when it answered, so that the way back is known.
     #[serde(default)]
     pub tells_time: bool,
-    /// Why it did not answer last, if that is known.
+    /// Reason why it did not answer last, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
 }

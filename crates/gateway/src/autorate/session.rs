@@ -46,15 +46,15 @@ struct Open {
     token: u64,
     interval: Span,
     ends: Time,
-    /// When it may be asked again.
+    /// Earliest time of the next request for an echo.
     next: Time,
     /// Echoes lost in turn.
     lost: u8,
 }
 
 impl Session {
-    /// The message whose turn it is, with this `number` if it is a request for an echo; None if the
-    /// server is to be left in peace for now.
+    /// The message whose turn it is: one that opens a session, or a request for an echo with this
+    /// `number`. None while the server is to be left in peace.
     pub(crate) fn next(&mut self, number: u32, now: Time) -> Option<Message> {
         self.open = self.open.filter(|open| now < open.ends);
         let Some(open) = &mut self.open else {
@@ -73,7 +73,7 @@ impl Session {
     /// one already or it is of no use.
     ///
     /// # Errors
-    /// Why it is of no use.
+    /// The session is of no use: the reason, and the message that ends it.
     pub(crate) fn opened(&mut self, by: Opened, now: Time) -> Result<Option<Vec<u8>>, Useless> {
         let span = |time: Duration| {
             Span(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(DURATION.0))

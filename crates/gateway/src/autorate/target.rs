@@ -19,7 +19,7 @@ pub enum Target {
     Irtt(SocketAddr),
 }
 
-/// How a reflector is asked.
+/// Protocol by which a reflector is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -47,7 +47,7 @@ impl Target {
         }
     }
 
-    /// How it is asked.
+    /// Protocol by which it is asked.
     pub fn kind(self) -> Kind {
         match self {
             Target::Icmp(_) => Kind::Icmp,

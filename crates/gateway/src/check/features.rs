@@ -1,8 +1,11 @@
 //! Parts of the kernel that the backends need: there, to be loaded, missing, or not to be told.
 //!
-//! Witnesses, best first: the kernel itself (a table of nftables that it is to judge and never to
-//! keep, files of /proc that only the part makes), then what describes it: `modules.builtin` and
-//! `modules.dep` of its version, its configuration in /proc/config.gz or /boot.
+//! Witnesses, best first:
+//!
+//! 1. the kernel itself: a table of nftables that it is to judge and never to keep, and files of
+//!    /proc that only the part makes;
+//! 2. what describes it: `modules.builtin` and `modules.dep` of its version, its configuration in
+//!    /proc/config.gz or /boot.
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -23,7 +23,7 @@ impl LeadsOut {
     }
 }
 
-/// Which interfaces lead to everywhere, by the main table.
+/// Interfaces that lead to everywhere, by the main table.
 pub fn leads_out() -> LeadsOut {
     let [ipv4, ipv6] = routes::preferred();
     LeadsOut { ipv4, ipv6 }

@@ -9,7 +9,7 @@ use rustix::time::{clock_getres, ClockId};
 use super::{read, Finding, Level};
 use crate::sys;
 
-/// How long the processor is watched.
+/// Time for which the processor is watched.
 const WATCHED: Duration = Duration::from_millis(200);
 
 pub(super) fn findings() -> Vec<Finding> {

@@ -28,7 +28,7 @@ pub use line::{leads_out, LeadsOut};
 pub use links::{link_type, LinkType, Overhead};
 pub(crate) use shapers::shaper_warnings;
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -57,7 +57,7 @@ impl Level {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
     /// A name for scripts, which stays: `flow-offload`.
     pub id: &'static str,

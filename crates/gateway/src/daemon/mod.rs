@@ -67,7 +67,7 @@ pub struct Daemon {
     probes: Vec<Arc<Sockets>>,
     /// Sockets for frames, of interfaces that are ports of a bridge.
     ports: Vec<PortSockets>,
-    /// When the daemon looks again what has become of interfaces.
+    /// Time of the next look at what has become of interfaces.
     next_look: Time,
     notice: Box<dyn FnMut(Notice)>,
 }
@@ -96,7 +96,7 @@ struct Served {
     gateway: Gateway,
     /// Changes by others to it.
     presence: Presence,
-    /// Where its rates follow the line.
+    /// Controller of its rates; None where they do not follow the line.
     driver: Option<Driver>,
     /// Of following the clock and control groups.
     told: Told,
@@ -115,7 +115,7 @@ struct Waiting {
     reason: String,
 }
 
-/// How a turn of the loop ended.
+/// Outcome of a turn of the loop.
 enum Next {
     Continue,
     Exit,
@@ -131,8 +131,8 @@ impl Daemon {
         Daemon::serving(&[], notice)
     }
 
-    /// The same, with sockets for those interfaces that need some: whose autorate asks reflectors,
-    /// or which are ports of a bridge whose frames the kernel cannot queue.
+    /// The same, with sockets for those interfaces that need some. Their autorate asks reflectors,
+    /// or they are ports of a bridge whose frames the kernel cannot queue.
     ///
     /// # Errors
     /// As [`Daemon::new`]; also if the capability for such sockets is missing.
@@ -391,8 +391,8 @@ impl Daemon {
     /// started.
     ///
     /// # Errors
-    /// The first interface that could not be given back in good order, all were tried; or a thread
-    /// of the data path has ended by itself.
+    /// An interface could not be given back in good order: the first of them, after all were tried.
+    /// Or a thread of the data path has ended by itself.
     pub fn run(mut self, file: Option<PathBuf>) -> Result<(), Error> {
         self.confine(file.as_deref());
         self.tether.ready();

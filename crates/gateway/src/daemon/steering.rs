@@ -1,9 +1,10 @@
 //! Interfaces that the kernel shapes for the daemon, which may set their rates.
 //!
-//! The daemon has the lock and the control socket, as with interfaces of its own, and where rates
-//! follow the line the driver; the disciplines are the kernel's. An orderly end takes them away. A
-//! daemon that is started again, and an `up` after all processes were killed, take over what is
-//! there, at the rates that it has. Rules end with the daemon and begin anew with the next.
+//! The daemon has the lock and the control socket, as with interfaces of its own. Where rates
+//! follow the line it has the driver, too. The disciplines are the kernel's. An orderly end takes
+//! them away. A daemon that is started again, and an `up` after all processes were killed, take
+//! over what is there, at the rates that it has. Rules end with the daemon and begin anew with the
+//! next.
 
 use simnel_core::qdisc::Config;
 use simnel_core::Time;
@@ -28,7 +29,7 @@ use crate::words::misgiving;
 /// An interface, and what its rates follow.
 pub(super) struct Steering {
     line: Steered,
-    /// Where its rates follow the line.
+    /// Controller of its rates; None where they do not follow the line.
     driver: Option<Driver>,
     /// Changes by others to it.
     presence: Presence,

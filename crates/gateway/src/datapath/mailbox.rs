@@ -16,7 +16,7 @@ use crate::flows::{self, Flow, Part};
 use crate::record::Recorded;
 use crate::sys;
 
-/// How long the control thread waits for an answer.
+/// Longest wait of the control thread for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Requests of the control thread.
@@ -113,7 +113,7 @@ impl Remote {
     }
 }
 
-/// Changes the settings of the disciplines that run in all lanes of a direction, or in none: each
+/// Changes the settings of the disciplines that run in all lanes of a direction, or in none. Each
 /// has prepared the change before the first adopts it.
 pub(crate) fn configure<'a>(
     lanes: impl Iterator<Item = &'a Remote> + Clone,

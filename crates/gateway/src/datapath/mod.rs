@@ -7,20 +7,19 @@
 //!       sleep until a packet comes or the discipline's next event
 //! ```
 //!
-//! Release follows the discipline's own schedule: a late wake-up makes a small burst. So that no
-//! second holds more than the set rate, bursts included, the clock that a shaper is told is a
-//! little slow (`pace.rs`), and lateness beyond [`Tuning::catch_up`] is forfeited. When packets are
-//! due fast ([`Frugality`]) they are released in batches, [`Tuning::batch`] apart, and arrivals
-//! wait as long: one wake-up for several packets.
+//! Release follows the discipline's own schedule: a late wake-up makes a small burst. The clock
+//! that a shaper is told is a little slow (`pace.rs`), and lateness beyond [`Tuning::catch_up`] is
+//! forfeited. So no second holds more than the set rate, bursts included. When packets are due fast
+//! ([`Frugality`]) they are released in batches, [`Tuning::batch`] apart, and arrivals wait as
+//! long: one wake-up for several packets.
 //!
 //! Where the discipline takes super-packets (`takes_super_packets`: cake from 1 Gbit/s on), the
-//! kernel leaves them whole, and their segments are paid for as they will be on the wire
+//! kernel leaves them whole. Their segments are paid for as they will be on the wire
 //! (`segments.rs`).
 //!
 //! After start the loop neither allocates nor logs nor locks. The control thread sends commands
-//! through a mailbox that is opened only when a flag says so; statistics are made and sent when it
-//! asks for them.
-//! A packet that cannot be parsed is best effort; only the discipline drops.
+//! through a mailbox that is opened only when a flag says so. Statistics are made and sent when it
+//! asks for them. A packet that cannot be parsed is best effort; only the discipline drops.
 
 mod engine;
 mod mailbox;
@@ -41,17 +40,17 @@ pub const LATENESS_BUCKETS: usize = 16;
 /// A discipline that may be handed to a thread.
 pub(crate) type BoxedQdisc = Box<dyn Managed + Send>;
 
-/// How a thread of the data path runs.
+/// Settings of a thread of the data path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Priority under SCHED_FIFO, 1..=99; None, or no permission, runs it as any other thread.
     pub realtime: Option<u8>,
-    /// The last part of each wait is spent spinning: exact to 0.1 µs, at the cost of a core
-    /// (60 µs: 4 % of one at 10 Mbit/s, 46 % at 100 Mbit/s).
+    /// The last part of each wait is spent spinning: exact to 0.1 µs, at the cost of a core.
+    /// With 60 µs that is 4 % of one at 10 Mbit/s, 46 % at 100 Mbit/s.
     pub spin: Span,
     /// Lateness that a burst makes up for.
     pub catch_up: Span,
-    /// Time between batches at high rates: a wake-up costs some 35 µs of processor time (measured
+    /// Time between batches at high rates. A wake-up costs some 35 µs of processor time (measured
     /// on a virtual machine), and 500 µs share it among 40 packets at 1 Gbit/s. Half as long costs
     /// a fifth more, twice as long a tenth less.
     pub batch: Span,
@@ -80,7 +79,7 @@ impl Default for Tuning {
 impl Tuning {
     /// Packets that the kernel keeps for the discipline that `config` describes.
     ///
-    /// The kernel keeps those that the discipline has queued as well: were there less room than the
+    /// The kernel keeps those that the discipline has queued as well. Were there less room than the
     /// discipline's own limit, a flood of small packets would pass by unshaped instead of being
     /// dropped there.
     pub(crate) fn queue_length(&self, config: &Config) -> u32 {
@@ -193,7 +192,7 @@ impl Status {
 /// All that a thread tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// When it was told, by CLOCK_MONOTONIC.
+    /// Time at which it was told, by CLOCK_MONOTONIC.
     pub at: Time,
     /// The discipline.
     pub root: Node,

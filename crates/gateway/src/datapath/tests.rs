@@ -86,7 +86,7 @@ fn surroundings() -> Surroundings {
     }
 }
 
-/// How often a thread of ours has given its core up.
+/// Times that a thread of ours has given its core up.
 fn voluntary_switches(thread: impl std::fmt::Display) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));

@@ -88,13 +88,13 @@ pub(crate) struct Surroundings {
     pub(crate) device: Device,
     /// Bits of the packet mark for what the discipline decides about headers.
     pub(crate) bits: MarkBits,
-    /// How it runs.
+    /// Settings of the thread.
     pub(crate) tuning: Tuning,
     /// Shared by the interface's directions.
     pub(crate) segments: Arc<SegmentSizes>,
     /// Whom it tells of TCP's round trips.
     pub(crate) passing: Option<Passing>,
-    /// Where it tells that it lives.
+    /// Its signs of life, which the guard watches.
     pub(crate) vitals: &'static vitals::Lane,
     /// Key of the flow hashes: lanes that count a host's flows together have the same.
     pub(crate) key: HashKey,

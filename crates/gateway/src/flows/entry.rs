@@ -15,7 +15,7 @@ use crate::direction::Direction;
 pub struct FlowEntry {
     /// The interface.
     pub dev: String,
-    /// Which way these packets go.
+    /// Direction of these packets.
     pub direction: Direction,
     /// Address of the sender, before masquerading if the upload's.
     pub source: IpAddr,
@@ -60,7 +60,7 @@ pub struct HeldFlow {
     pub backlog_packets: u32,
     /// Bytes queued.
     pub backlog_bytes: u64,
-    /// How long the last released packet was queued.
+    /// Sojourn time of the last released packet.
     pub sojourn_ns: u64,
     /// 99th percentile of the sojourn of the last 128 to 256 packets; a quarter too high at most.
     pub sojourn_p99_ns: u64,
@@ -139,11 +139,11 @@ pub(crate) fn entries(
 pub struct LineEntry {
     /// The interface.
     pub dev: String,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// When this was told, by the discipline's clock, which never goes back.
+    /// Time at which this was told, by the discipline's clock, which never goes back.
     pub now_ns: u64,
-    /// How long the last released packet was queued.
+    /// Sojourn time of the last released packet.
     pub sojourn_ns: u64,
     /// Packets released by sojourn: 64 buckets, whose ends
     /// [`bucket_limit`](simnel_core::sojourns::bucket_limit) gives. The difference of two looks has

@@ -6,15 +6,15 @@
 //! dropped    drops
 //! ```
 //!
-//! A flow's place is one of `WAYS` in the set that its hash picks, as in a processor's cache: a
+//! A flow's place is one of `WAYS` in the set that its hash picks, as in a processor's cache. A
 //! packet costs one look at eight tags in one cache line, however many flows there are. In a full
-//! set the flow that has been silent longest gives its place up; those with packets queued stay,
-//! and where all eight have, a newcomer is counted as untracked. The hash is keyed, so nobody
+//! set the flow that has been silent longest gives its place up. Flows with packets queued stay;
+//! where all eight have some, a newcomer is counted as untracked. The hash is keyed, so nobody
 //! outside can aim at a set.
 //!
-//! Nothing here locks, and nothing allocates after construction: the data path's thread owns the
-//! table, and copies a part of it for the control thread when asked.
-//! Sojourn times are by the discipline's clock (`pace.rs`).
+//! Nothing here locks, and nothing allocates after construction. The data path's thread owns the
+//! table, and copies a part of it for the control thread when asked. Sojourn times are by the
+//! discipline's clock (`pace.rs`).
 
 mod entry;
 mod recent;
@@ -62,11 +62,11 @@ pub(crate) struct Flow {
     pub(crate) backlog_packets: u32,
     /// Bytes queued.
     pub(crate) backlog_bytes: u64,
-    /// How long the last released packet was queued.
+    /// Sojourn time of the last released packet.
     pub(crate) sojourn: Span,
-    /// When its first packet arrived.
+    /// Arrival time of its first packet.
     pub(crate) first: Time,
-    /// When its last packet arrived.
+    /// Arrival time of its last packet.
     pub(crate) last: Time,
     recent: recent::Recent,
 }

@@ -1,10 +1,10 @@
-//! Why frames of an interface cannot be had.
+//! Reasons why frames of an interface cannot be had.
 
 use std::io;
 
 use crate::sys::{self, Query};
 
-/// Why frames of an interface cannot be received or sent.
+/// Reason why frames of an interface cannot be received or sent.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The interface does not exist, here and now.

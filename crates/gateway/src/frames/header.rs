@@ -42,8 +42,8 @@ impl Handle {
     }
 }
 
-/// True for a super-packet of TCP that any device with segmentation cuts: of no encapsulation, and
-/// without CWR, which only its first segment is to have.
+/// True for a super-packet of TCP that any device with segmentation cuts. It has no encapsulation,
+/// and no CWR, which only its first segment is to have.
 pub(crate) fn is_plain_tcp(head: &[u8]) -> bool {
     matches!(head[1], GSO_TCPV4 | GSO_TCPV6)
 }

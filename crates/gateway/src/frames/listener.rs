@@ -26,7 +26,7 @@ pub(crate) struct Heard<'a> {
     pub(crate) len: u32,
     /// Payload of each of its segments, of a super-packet; else 0.
     pub(crate) segment: u16,
-    /// When it was sent, by the system's clock (CLOCK_REALTIME), since its epoch.
+    /// Time of its sending, by the system's clock (CLOCK_REALTIME), since its epoch.
     pub(crate) stamp: Option<Duration>,
 }
 

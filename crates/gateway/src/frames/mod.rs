@@ -1,10 +1,10 @@
-//! Ethernet frames of interfaces through AF_PACKET sockets with `PACKET_VNET_HDR`: super-packets
-//! and partial checksums of local senders pass as they are, and VLAN tags that the kernel took off
-//! are put back.
+//! Ethernet frames of interfaces through AF_PACKET sockets with `PACKET_VNET_HDR`. Super-packets
+//! and partial checksums of local senders pass as they are. VLAN tags that the kernel took off are
+//! put back.
 //!
-//! Two use it: an emulated line between two interfaces (`link`), and the data path of a bridge
-//! where the kernel cannot queue a bridge's frames (`passage`). A [`Listener`] takes no frame: it
-//! has copies of the headers (`kernel/arrivals.rs`).
+//! Two parts use it: an emulated line between two interfaces (`link`), and the data path of a
+//! bridge whose frames the kernel cannot queue (`passage`). A [`Listener`] takes no frame: it has
+//! copies of the headers (`kernel/arrivals.rs`).
 
 mod error;
 mod header;

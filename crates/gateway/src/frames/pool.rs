@@ -45,8 +45,8 @@ pub(crate) struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// A pool of `chunks` chunks for queued frames, at most [`MAX_CHUNKS`], besides those for a
-    /// batch on its way in and one on its way out.
+    /// A pool of `chunks` chunks for queued frames, at most [`MAX_CHUNKS`]. A batch on its way in
+    /// and one on its way out have chunks besides.
     pub(crate) fn new(chunks: usize) -> Result<Pool, FrameError> {
         let chunks = chunks.min(MAX_CHUNKS) + STANDING_CHUNKS;
         let bytes = chunks * CHUNK_BYTES;
@@ -106,7 +106,7 @@ impl Pool {
         self.free = first;
     }
 
-    /// Where chunk `chunk` lies.
+    /// Address of chunk `chunk`.
     #[inline]
     pub(crate) fn address(&self, chunk: u32) -> *mut u8 {
         assert!((chunk as usize) < self.next.len());
@@ -121,8 +121,8 @@ impl Pool {
         unsafe { std::slice::from_raw_parts(self.address(chunk), CHUNK_BYTES) }
     }
 
-    /// Copies `length` bytes from a place of a chain, by its first chunk, to a place of the chunk
-    /// `to`, which is in another chain: as many as the one has, and as fit into the other.
+    /// Copies `length` bytes from a place of a chain, given by its first chunk, to a place of chunk
+    /// `to` in another chain. Copies fewer if the chain ends or the chunk is full before.
     pub(crate) fn copy(
         &mut self,
         (from, mut at): (u32, usize),

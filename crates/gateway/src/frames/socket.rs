@@ -1,10 +1,15 @@
 //! AF_PACKET sockets, each on one interface (man 7 packet), and batches of frames through it.
 //!
-//! Options, and what each is for: `PACKET_VNET_HDR` (super-packets and partial checksums pass),
-//! `PACKET_IGNORE_OUTGOING` (what we send is not received), `PACKET_QDISC_BYPASS` (no second queue
-//! behind the line's), `PACKET_AUXDATA` (the VLAN tag that the kernel took off), `SO_TIMESTAMPNS`
-//! (when a frame came, however late we wake), promiscuous mode (frames are for others). Needs
-//! CAP_NET_RAW; the larger receive buffer CAP_NET_ADMIN.
+//! Options, and the purpose of each:
+//!
+//! * `PACKET_VNET_HDR`: super-packets and partial checksums pass;
+//! * `PACKET_IGNORE_OUTGOING`: what we send is not received;
+//! * `PACKET_QDISC_BYPASS`: no second queue behind the line's;
+//! * `PACKET_AUXDATA`: the VLAN tag that the kernel took off;
+//! * `SO_TIMESTAMPNS`: the time when a frame came, however late we wake;
+//! * promiscuous mode: frames are for others.
+//!
+//! Needs CAP_NET_RAW; the larger receive buffer CAP_NET_ADMIN.
 
 use std::io::{self, ErrorKind};
 use std::mem::{self, size_of};
@@ -59,7 +64,7 @@ pub(crate) struct Arrival {
     pub(crate) complete: bool,
     /// Protocol and tag control information of the VLAN tag that was taken off.
     pub(crate) tag: Option<(u16, u16)>,
-    /// When the kernel received it, by the system's clock (CLOCK_REALTIME), since its epoch.
+    /// Time of its receipt by the kernel, by the system's clock (CLOCK_REALTIME), since its epoch.
     pub(crate) stamp: Option<Duration>,
 }
 
@@ -281,7 +286,7 @@ impl PacketSocket {
 }
 
 impl PacketSocket {
-    /// A socket of somebody else's, bound to no one interface, or for tests to nothing at all: each
+    /// A socket of somebody else's, bound to no one interface, or for tests to nothing at all. Each
     /// datagram is a frame behind a virtio header.
     pub(crate) fn on(datagrams: impl Into<OwnedFd>) -> PacketSocket {
         PacketSocket {

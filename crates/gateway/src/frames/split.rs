@@ -20,7 +20,7 @@ const FIN_PSH: u8 = 0x09;
 /// ...and that only the first does: RFC 3168, section 6.1.2.
 const CWR: u8 = 0x80;
 
-/// Where the headers of a super-packet lie, from the Ethernet header on.
+/// Offsets of a super-packet's headers, from the Ethernet header on.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     network: usize,

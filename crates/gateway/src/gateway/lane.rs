@@ -36,7 +36,7 @@ enum Holder {
     Passage(Arc<Control>),
 }
 
-/// Where a lane's packets come from.
+/// The source of a lane's packets.
 pub(super) enum Source {
     /// The kernel's queue of that number.
     Queue(u16, Queue, Verdicts),

@@ -1,8 +1,8 @@
 //! One interface under management: both directions, from `up` to `down`.
 //!
 //! Order of `up`: checks, lock, queues, threads, and the rules last, so that no packet is queued
-//! before somebody takes it. Order of `down`: the rules first, so that new packets pass by; then
-//! the queued ones are let go in the order in which they came; then threads, queues and table end.
+//! before somebody takes it. Order of `down`: the rules go first, so that new packets pass by. Then
+//! the queued ones are let go in the order in which they came. Then threads, queues and table end.
 //! The guard has duplicates of the sockets: queues and table are removed by name, not by closing.
 //!
 //! Any discipline of the core will do: shaping and emulating a line are the same here.
@@ -50,9 +50,9 @@ pub(crate) use ports::PortSockets;
 use ports::Ports;
 use recording::Recording;
 
-/// How long after the rules are gone packets may still be on their way to a queue.
+/// Time after the rules are gone for which packets may still be on their way to a queue.
 const STRAGGLERS: Duration = Duration::from_millis(3);
-/// How long `down` waits for the kernel's queue to become empty.
+/// Longest wait of `down` for the kernel's queue to become empty.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
 /// One direction as it runs.
@@ -60,7 +60,7 @@ const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 pub struct Report {
     /// The interface.
     pub dev: String,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// Disciplines and counters.
     pub status: Status,
@@ -201,7 +201,7 @@ impl Gateway {
         self.ruled.create(wanted, plans)
     }
 
-    /// Where the packets of a direction's lanes come from.
+    /// Sources of the packets of a direction's lanes.
     fn sources(
         &self,
         direction: Direction,
@@ -467,7 +467,7 @@ impl Gateway {
     /// Gives the interface back without losing a packet.
     ///
     /// # Errors
-    /// The rules could not be removed, or a thread did not answer; the interface is given back all
+    /// The rules could not be removed, or a thread did not answer. The interface is given back all
     /// the same, but packets that were queued may be lost.
     pub(crate) fn down(mut self, guard: &Guarded) -> Result<Drained, Error> {
         let slot = self.watch.slot;

@@ -1,6 +1,6 @@
 //! The two ports of a bridge whose frames the kernel cannot queue.
 //!
-//! Sockets for frames need CAP_NET_RAW, which nobody has for long: they are opened before
+//! Sockets for frames need CAP_NET_RAW, which nobody has for long. They are opened before
 //! privileges go, without an interface, and a daemon that is started again inherits them.
 
 use std::sync::Arc;

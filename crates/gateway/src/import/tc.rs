@@ -1,7 +1,7 @@
 //! Output of `tc qdisc show`, and of `tc class show`, which alone tells the rates of htb's classes.
 //!
-//! A download is found behind the redirection that everybody makes: an `ingress` or `clsact` qdisc
-//! at the interface, and an ifb device with the discipline, `ifb4eth0` for `eth0`.
+//! A download is found behind the redirection that everybody makes. That is an `ingress` or
+//! `clsact` qdisc at the interface, and an ifb device with the discipline, `ifb4eth0` for `eth0`.
 //!
 //! `tc` names no device in lines of one that it was asked for (`show dev eth0`), and never in those
 //! of classes. Such lines belong to the device of a line `dev NAME` before them, or to the one that
@@ -472,7 +472,7 @@ target 5ms interval 100ms memory_limit 4Mb ecn drop_batch 64
         assert_eq!(imported.interfaces[0].upload.as_ref().unwrap().words, "cake nat");
     }
 
-    /// Where a discipline's words have begun, none is the line's any more.
+    /// Once a discipline's words have begun, none is the line's any more.
     #[test]
     fn words_of_a_discipline_may_be_called_as_the_lines_are() {
         let words = "limit 9p dev root parent refcnt leaf offloaded deleted";

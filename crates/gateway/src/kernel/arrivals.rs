@@ -9,7 +9,7 @@
 //! A packet socket of the interface itself would see what leaves behind the discipline. What
 //! arrives comes to its discipline as it leaves by an `ifb` device (`redirect.rs`), so both
 //! directions are the same here. Whoever records needs CAP_NET_ADMIN and CAP_NET_RAW; no daemon
-//! takes part. If the process is killed, its tap goes, and copies with it: the filter, which has
+//! takes part. If the process is killed, its tap goes, and copies with it. The filter, which has
 //! nobody to send to then, is removed by the next recording or `down`.
 
 use std::io;
@@ -159,7 +159,7 @@ impl Drop for Arrivals {
 /// One direction.
 struct Way {
     direction: Direction,
-    /// Where its discipline stands.
+    /// Device at which its discipline stands.
     device: String,
     number: u32,
     tap: Tap,

@@ -1,10 +1,10 @@
 //! The choice of an interface's shaper, and its reason in words.
 //!
-//! `--backend auto` goes down a list: the module, which has all disciplines and words; Linux's own
-//! cake, if it has all the words that somebody asked for; a process. Settings that only a process
-//! can carry out (lanes) end that at once, and so does a kernel that lacks a part. Autorate and
-//! rules take a process as well: one that holds the packets knows more of the line than the
-//! kernel's statistics tell, and what arrives has its tier from the first packet on. What the
+//! `--backend auto` goes down a list. First is the module, which has all disciplines and words;
+//! then Linux's own cake, if it has all the words asked for; then a process. Settings that only a
+//! process can carry out (lanes) end that at once, and so does a kernel that lacks a part. Autorate
+//! and rules take a process as well. One that holds the packets knows more of the line than the
+//! kernel's statistics tell. With it, what arrives has its tier from the first packet on. What the
 //! kernel says against the place, such as another shaper there, stays an error.
 
 use super::shaped::Maker;
@@ -12,10 +12,10 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::settings::{Backend, Settings};
 
-/// Why autorate is better off with a process.
+/// Reason why autorate is better off with a process.
 const AUTORATE: &str = "autorate sees more of the line where the packets pass a process";
 
-/// Why rules are.
+/// Reason why rules are better off with a process.
 const RULES: &str = "rules decide about each packet where it passes a process";
 
 /// A shaper and the reason for it.

@@ -84,7 +84,7 @@ impl Steered {
         self.free_tiers()
     }
 
-    /// Gives table and bits up once there are no rules, at a look behind the change: until then the
+    /// Gives table and bits up once there are no rules, at a look after the change. Until then the
     /// bits are taken away from packets that were queued with them.
     fn free_tiers(&mut self) -> Result<(), Error> {
         if self.ruled.table.is_none() || !self.settings.rules.is_empty() {

@@ -1,7 +1,7 @@
 //! Disciplines that run inside the kernel: the module's, and Linux's own of the same names.
 //!
 //! [`Qdiscs`] speaks traffic control's part of rtnetlink, as `tc` does. Settings of the module's
-//! qdisc, `simnel`, are words in one attribute; its statistics are text and JSON, made in the
+//! qdisc, `simnel`, are words in one attribute. Its statistics are text and JSON, made in the
 //! module, so that nobody here needs to know any discipline. [`up`] and its companions shape an
 //! interface with them, as [`crate::daemon`] does in userspace; [`begin`] and [`try_out`] for a
 //! time. [`choose`] decides whether the kernel can do what is asked for. `Steered` is an interface

@@ -72,7 +72,7 @@ impl Verb {
     }
 }
 
-/// Where a discipline stands.
+/// Place of a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     /// The interface.

@@ -1,8 +1,9 @@
 //! Arriving packets on the way through a discipline: an `ifb` device, on which they leave once
-//! more, and a filter at the interface's ingress that sends them there (linux/if_link.h,
-//! linux/pkt_cls.h, linux/tc_act/tc_mirred.h). Where rules name tiers, a filter in front of that
-//! one gives packets the bits of their connection's mark (linux/tc_act/tc_ctinfo.h). While somebody
-//! records, one in front of the discipline sends copies to another device.
+//! more, and a filter that sends them there. The filter stands at the interface's ingress (device
+//! and filter: linux/if_link.h, linux/pkt_cls.h, linux/tc_act/tc_mirred.h). Where rules name tiers,
+//! a filter in front of that one gives packets the bits of their connection's mark
+//! (linux/tc_act/tc_ctinfo.h). While somebody records, one in front of the discipline sends copies
+//! to another device.
 
 use simnel_core::qdisc::Handle;
 
@@ -81,8 +82,8 @@ pub(super) fn begin(kernel: &Qdiscs, interface: &str, from: u32, to: u32) -> Res
     kernel.ask(&redirecting_filter(from, to)).map_err(no_mirred)
 }
 
-/// Sends copies of what comes to the discipline of `device`, which has the number `from`, to device
-/// number `to`, in place of where they went before.
+/// Sends copies of what comes to the discipline of `device` to device number `to`, in place of
+/// where they went before. `from` is the number of `device`.
 pub(super) fn begin_copies(kernel: &Qdiscs, device: &str, from: u32, to: u32) -> Result<(), Error> {
     match looking(kernel, device)?.as_deref() {
         None => kernel.request(Verb::Add, place(device), BOTH_WAYS, Settings::None)?,
@@ -135,8 +136,9 @@ pub(super) fn restore(kernel: &Qdiscs, from: u32, bits: u32) -> Result<(), Error
     })
 }
 
-/// Lets a mark choose a class of the discipline `handle`, through which what arrives by interface
-/// number `from` goes: by its `bits`, each value a class. Filters that were there before, go.
+/// Lets the `bits` of a mark choose a class of the discipline `handle`: each value of `classes` its
+/// class. What arrives by interface number `from` goes through that discipline. Filters that were
+/// there before, go.
 pub(super) fn choose(
     kernel: &Qdiscs,
     from: u32,

@@ -26,7 +26,7 @@ const LINUX_KIND: &str = "cake";
 /// Room for cake's settings as attributes.
 const ROOM: usize = 1024;
 
-/// Whose discipline runs.
+/// Maker of the discipline that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maker {
     /// The module's.
@@ -40,7 +40,7 @@ pub enum Maker {
 pub struct Shaped {
     /// The interface.
     pub interface: String,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// Its discipline.
     pub listed: Listed,

@@ -194,7 +194,7 @@ impl Steered {
         &self.settings
     }
 
-    /// Whose disciplines shape.
+    /// Maker of the disciplines that shape.
     pub(crate) fn maker(&self) -> Maker {
         self.maker
     }

@@ -2,8 +2,8 @@
 //! (linux/netfilter/nfnetlink_conntrack.h).
 //!
 //! A connection is told with addresses, ports and counts each way, but not with an interface. Where
-//! addresses are translated, the interface is the one that has the address that others see;
-//! elsewhere it is the one that the route to either end leads by. Arrivals are counted behind the
+//! addresses are translated, the interface is the one that has the address that others see.
+//! Elsewhere it is the one that the route to either end leads by. Arrivals are counted behind the
 //! discipline, what leaves in front of it.
 
 use std::collections::hash_map::Entry;
@@ -176,9 +176,9 @@ struct Known {
     /// Of those that pass the interface: true if the end that began lies on this side of it.
     began_here: Option<bool>,
     bytes: u64,
-    /// When a look found more bytes than the one before.
+    /// Time of the last look that found more bytes than the one before.
     moved: Time,
-    /// When it was told last.
+    /// Time of the last look at which the kernel told of it.
     told: Time,
 }
 
@@ -289,7 +289,7 @@ impl Places {
     }
 
     /// True if the end that began `connection` lies on this side of the interface, false if on the
-    /// other; None if the connection does not pass it.
+    /// other. None if the connection does not pass it.
     fn began_here(&self, connection: &Connection) -> Option<bool> {
         let leads = |address| routes::leads_to(&self.routing, address) == Some(self.index);
         let owner = |address| {

@@ -30,11 +30,11 @@ use crate::trial::{Back, Left, Trial, Trials};
 
 /// Time between two looks.
 const LOOK: Span = Span::from_millis(500);
-/// How long after a trial its end is tried.
+/// Time after a trial's end for which a return that failed is tried again.
 const INSISTENCE: Span = Span::from_secs(60);
 /// Processes that look.
 const PROCESSES: usize = 2;
-/// How long others may hold the file.
+/// Longest wait for others to let go of the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The file's content.

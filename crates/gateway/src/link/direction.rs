@@ -1,11 +1,11 @@
 //! One direction of a link: receive, queue, send when due, wait.
 //!
-//! The loop takes what has arrived, offers it to the discipline at the time that the kernel stamped
-//! on it (so that a late wake-up does not lengthen the line), sends what is due in one batch, and
-//! sleeps until the next frame arrives or is due. A late wake-up makes a small burst and never a
-//! lower rate, because the line's clock is virtual. When frames are due less than [`COALESCE`]
-//! apart for a while (above some 200 Mbit/s), they are sent in batches that far apart: measured, a
-//! wake-up per frame costs 11 µs of CPU a frame, batches of six 7 µs.
+//! The loop takes what has arrived, sends what is due in one batch, and sleeps until the next frame
+//! arrives or is due. An arrival is offered to the discipline at the time that the kernel stamped
+//! on it, so a late wake-up does not lengthen the line. A late wake-up makes a small burst and
+//! never a lower rate, because the line's clock is virtual. When frames are due less than
+//! [`COALESCE`] apart for a while (above some 200 Mbit/s), they are sent in batches that far apart.
+//! Measured, a wake-up per frame costs 11 µs of CPU a frame, batches of six 7 µs.
 //!
 //! Invariants: received = delivered + dropped + refused + truncated + queued; frames keep their
 //! order; nothing allocates once the loop runs.
@@ -32,7 +32,7 @@ const PRIORITY: u8 = 10;
 const COALESCE: Span = Span::from_micros(50);
 /// Short waits in a row after which batches begin: a chance pair of frames is not delayed.
 const COALESCE_AFTER: u32 = 8;
-/// How soon `stop` is noticed.
+/// Longest sleep before a look at `stop`.
 const STOP_CHECK: Span = Span::from_millis(100);
 /// A real-time thread that never sleeps keeps all others from its core until the kernel stops it
 /// for 50 ms at a time. So of each such window ...

@@ -1,8 +1,8 @@
-//! Why a link cannot start or go on.
+//! Reasons why a link cannot start or go on.
 
 use crate::frames::FrameError;
 
-/// Why a link cannot start or go on.
+/// Reason why a link cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// Both ends are the same.

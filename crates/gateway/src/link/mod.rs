@@ -2,15 +2,15 @@
 //! runs.
 //!
 //! Ethernet frames that arrive at one interface leave by the other after a line's queue,
-//! serialisation and delay, each direction with a line of its own: a bridge with an Internet line
-//! inside, for trying a gateway out where no slow line is at hand (veth and most LANs have no rate
-//! that matters). Super-packets pass as they are (`frames`), charged to the line segment by
-//! segment, unless the other device does not cut them.
+//! serialisation and delay. Each direction has a line of its own. The whole is a bridge with an
+//! Internet line inside, for trying a gateway out where no slow line is at hand. Veth and most LANs
+//! have no rate that matters. Super-packets pass as they are (`frames`), charged to the line
+//! segment by segment, unless the other device does not cut them.
 //!
 //! One thread and one pool of buffers for each direction (`link/direction.rs`); nothing is shared
 //! between them but two sockets. Memory is bounded by the lines' limits. Every frame received is
-//! delivered, dropped by its line, refused by the other device, or still inside, and all of that is
-//! counted; what the kernel could not hand over is counted too ([`DirectionStats`]).
+//! delivered, dropped by its line, refused by the other device, truncated, or still inside, and all
+//! of that is counted. What the kernel could not hand over is counted too ([`DirectionStats`]).
 //!
 //! The interfaces should carry no addresses of their own (the kernel would answer, too) and be in
 //! no bridge. Needs CAP_NET_RAW; with CAP_SYS_NICE the threads run under SCHED_FIFO, which shortens

@@ -125,7 +125,7 @@ struct Record {
     owner: String,
     kind: u16,
     ttl: u32,
-    /// Where its data begins and ends.
+    /// Offset of its data in the message; `end` is that of their end.
     data: usize,
     end: usize,
 }

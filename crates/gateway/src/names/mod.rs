@@ -10,8 +10,8 @@
 //! left by the interface within [`PATIENCE`]. So what a stranger sends unasked changes nothing, and
 //! a forged answer needs what it takes to deceive the resolver itself.
 //!
-//! Each address stands in the sets of the names that the answer leads through, in the kernel, which
-//! lets it stay while traffic with it flows (`nft`). Bounded: queries that wait ([`WAITING`]),
+//! Each address stands in the kernel, in the sets of the names that the answer leads through. It
+//! stays there while traffic with it flows (`nft`). Bounded: queries that wait ([`WAITING`]),
 //! addresses of a name ([`ADDRESSES`]), copies read at a time, of which a flood only adds loss.
 
 mod log;
@@ -38,7 +38,7 @@ use log::{Log, Logged};
 pub(crate) use log::{COPY_RANGE, LACKS};
 use message::Question;
 
-/// Where resolvers listen.
+/// Port of resolvers.
 pub(crate) const PORT: u16 = 53;
 /// An answer that takes longer is none.
 const PATIENCE: Span = Span::from_secs(10);
@@ -46,7 +46,7 @@ const PATIENCE: Span = Span::from_secs(10);
 const WAITING: usize = 1_024;
 /// Addresses of one name.
 pub(crate) const ADDRESSES: usize = 1_024;
-/// Least and longest time that an address is kept: clients ask no oftener than once in a while,
+/// Least and longest time that an address is kept. Clients ask no oftener than once in a while,
 /// whatever an answer says, and no name stays at one place for ever.
 const SHORTEST: Span = Span::from_secs(600);
 /// See `SHORTEST`.
@@ -78,7 +78,7 @@ pub(crate) struct Names {
     hosts: Vec<HostName>,
     queries: VecDeque<Query>,
     known: Addressed,
-    /// When copies are read again.
+    /// Time from which copies are read again.
     rested: Time,
     file: PathBuf,
     /// Something is known that the file does not say; and when it was written.
@@ -154,7 +154,7 @@ impl Names {
             .collect()
     }
 
-    /// How many addresses are known of `hosts`.
+    /// Number of addresses that are known of `hosts`.
     pub(crate) fn count(&self, hosts: &[HostName]) -> usize {
         hosts.iter().filter_map(|host| self.known.get(host)).map(BTreeMap::len).sum()
     }

@@ -13,7 +13,7 @@ const OWNER: i32 = 2;
 /// Sequence number of the message that creates the table.
 pub(super) const TABLE_SEQUENCE: u32 = 1;
 
-/// Which packets pass the table.
+/// Family of a table: the packets that pass it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Family {
     /// Those that the machine routes, sends or takes.

@@ -27,7 +27,7 @@ pub(super) struct Kernel {
     pub(super) security_paths: bool,
 }
 
-/// Where one direction's chains stand.
+/// Place of one direction's chains: hook, priority and names.
 pub(super) struct Place {
     pub(super) direction: Direction,
     pub(super) queue_chain: &'static str,
@@ -39,7 +39,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Where the chain stands that does what was decided, if there is one.
+    /// Priority of the chain that carries out what was decided, if there is one.
     pub(super) fn act_priority(&self, holder: Holder) -> Option<i32> {
         match (holder, self.direction) {
             (Holder::Process(_), _) => Some(self.priority + 1),

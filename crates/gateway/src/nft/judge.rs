@@ -6,7 +6,7 @@ use super::batch::{Batch, Expressions, Family, Queues};
 use crate::names;
 use crate::netlink::Socket;
 
-/// How rules hand packets to NFQUEUE on this kernel.
+/// Means by which rules hand packets to NFQUEUE on this kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queueing {
     /// By the expression `queue`.

@@ -1,9 +1,9 @@
 //! Lists of values in rules: sets, of which several rules may have the same.
 //!
-//! A set is made in a transaction before that of its first rule: Linux 6.18 lets rules of a
+//! A set is made in a transaction before that of its first rule. Linux 6.18 lets rules of a
 //! transaction hold some milliseconds before its sets do, and packets pass these rules in between.
-//! Sets without a name would go with their rule. But such a set serves one rule only, and for its
-//! name the kernel looks at all that there are: a few thousand took two seconds.
+//! Sets without a name would go with their rule. But such a set serves one rule only. To name it,
+//! the kernel looks at all that there are: a few thousand took two seconds.
 //!
 //! Elements are where an interval begins and where it has ended, in order. Values are numbers whose
 //! bytes are in network order; what a register has in the machine's order is read so, too.

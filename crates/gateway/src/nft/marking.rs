@@ -8,10 +8,10 @@
 //! ```
 //!
 //! What arrives has passed its discipline before any table sees it. So a rule decides for the next
-//! packets of the connection: a filter in front of the discipline (`kernel/redirect.rs`) copies
+//! packets of the connection. A filter in front of the discipline (`kernel/redirect.rs`) copies
 //! bits of the connection's mark to the packet's. Where the first packet leaves, `opening` has
-//! decided before anything arrives, unless a rule looks at what only an arriving packet shows: its
-//! code point, or the socket that it is for.
+//! decided before anything arrives. It cannot where a rule looks at what only an arriving packet
+//! shows: its code point, or the socket that it is for.
 
 use super::batch::{Batch, Expressions};
 use super::chains::{self, Target};

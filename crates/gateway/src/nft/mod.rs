@@ -10,26 +10,26 @@
 //! left      postrouting  91   oifname WAN, marked → the same
 //! ```
 //!
-//! The two hooks see each packet of the line once, forwarded or the router's own, on the inner side
-//! of address translation: destination NAT has been undone (-100), source NAT has not been done
-//! (100). OUTPUT is avoided on purpose: a verdict with a mark there makes the kernel route the
-//! packet again, with our mark in it. IPsec packets pass both hooks twice; their clear-text pass is
-//! not queued.
+//! The two hooks see each packet of the line once, forwarded or the router's own. They are on the
+//! inner side of address translation: destination NAT has been undone (-100), source NAT has not
+//! been done (100). OUTPUT is avoided on purpose: a verdict with a mark there makes the kernel
+//! route the packet again, with our mark in it. IPsec packets pass both hooks twice; their
+//! clear-text pass is not queued.
 //!
 //! CE and DSCP: a verdict that carries one of two mark bits makes the chain one step later rewrite
-//! the header (with the IPv4 checksum) and take the bits away again, before anything else sees
-//! them.
+//! the header (with the IPv4 checksum). That chain takes the bits away again, before anything else
+//! sees them.
 //!
-//! For a port of a bridge the table is one of the family `bridge`: its hooks of the same names see
+//! For a port of a bridge the table is one of the family `bridge`. Its hooks of the same names see
 //! each frame of the port once, too. Where the kernel cannot queue a bridge's frames, a chain
 //! `passing` keeps it from passing on those that we do (`frames`).
 //!
 //! Where the kernel shapes, no chain queues, and rules are laid as `marking` says.
 //!
 //! The table is created with NFT_TABLE_F_OWNER (Linux 5.12) on a socket that lives as long as the
-//! [`Table`]: the kernel removes it when the process dies, however it dies. To stop, the *rules* go
-//! first: removing a base chain makes the kernel drop every packet that is queued in the namespace
-//! (`nf_queue_nf_hook_drop`), removing rules does not.
+//! [`Table`]. The kernel removes it when the process dies, however it dies. To stop, the *rules* go
+//! first. Removing a base chain makes the kernel drop every packet that is queued in the namespace
+//! (`nf_queue_nf_hook_drop`); removing rules does not.
 
 mod batch;
 mod bits;

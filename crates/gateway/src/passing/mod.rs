@@ -2,9 +2,9 @@
 //! each connection's, for people to look at.
 //!
 //! An RTT is from this machine to the far end and back. An upload's segment counts from when it is
-//! let go, so our own queue is no part of it; but its bytes are at hand only while it arrives. So
-//! what will answer it waits until then in the slot that the kernel's number of the packet picks; a
-//! packet that is overtaken by many others is forgotten.
+//! let go, so our own queue is no part of it. But its bytes are at hand only while it arrives. So a
+//! note of the answer to await stays until the release, in the slot that the kernel's number of the
+//! packet picks. A packet is forgotten if many others arrive while it is queued.
 //!
 //! All this costs some 80 ns a packet, and is done only while somebody asks.
 //!

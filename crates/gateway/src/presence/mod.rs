@@ -1,13 +1,13 @@
 //! Changes by others to an interface while it is served: seen within half a second, told once.
 //!
 //! Our rules go by the interface's name. Where it is taken down, deleted and made again, they stand
-//! and work as soon as it is back; where it gets another name, traffic passes by them, and that
+//! and work as soon as it is back. Where it gets another name, traffic passes by them, and that
 //! must be told. Another MTU or queue length changes quanta and limits: the disciplines follow.
 //! Nothing of ours goes by the interface's addresses, but connections do, so other ones are told. A
 //! default route that leaves by another interface takes the traffic along. Frames between ports of
 //! a bridge are seen by rules of its family alone, which is chosen as the interface is taken over.
-//! Tables of others come and go (ours can be removed by nobody else): a flowtable among them may
-//! lead packets past us from then on, and a rule that queues may bring us what is not ours.
+//! Tables of others come and go (ours can be removed by nobody else). A flowtable among them may
+//! lead packets past us from then on; a rule that queues may bring us what is not ours.
 //! Where the kernel shapes, a rule may take packets away from connection tracking, on which ours
 //! stand there.
 
@@ -30,7 +30,7 @@ use crate::untracked;
 
 /// Time between looks at others' tables, each of which asks for all of them.
 const TABLES_EACH: Span = Span::from_secs(10);
-/// Of the time, looks at routes, and those at bridges, take one part in so many: a table of routes,
+/// Looks at routes, and those at bridges, take one part in so many of the time. A table of routes,
 /// and one of devices, may be long.
 const TABLE_SHARE: u64 = 200;
 
@@ -149,7 +149,7 @@ impl fmt::Display for Change {
 /// The watch over its being a port of a bridge, or none, as the rules need it.
 struct Bridge {
     is_for_port: bool,
-    /// How the interface is not what the rules are for.
+    /// Mismatch between the interface and what the rules are for; None while they fit.
     misfit: Option<Change>,
     next: Time,
 }
@@ -197,7 +197,7 @@ pub(crate) struct Presence {
     ways: ways::Seen,
     next_ways: Time,
     bridge: Option<Bridge>,
-    /// Why nothing passes, or passes by us.
+    /// Change because of which nothing passes, or traffic passes by us, if there is one.
     trouble: Option<Change>,
     shaper: Shaper,
     /// Warnings about others' tables that were given.

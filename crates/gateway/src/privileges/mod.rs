@@ -12,12 +12,12 @@
 //!
 //! No process inherits locked memory, so guard and daemon lock their own, without IPC_LOCK: the
 //! start lifts the limit of what may be locked. Where it must not, the supervisor keeps IPC_LOCK
-//! for those that it starts; a guard gives it up once it is locked, a daemon unless it is to stay
-//! locked, since with a limit later mappings would fail.
+//! for those that it starts. A guard gives it up once it is locked. So does a daemon unless it is
+//! to stay locked, since with a limit later mappings would fail.
 //!
 //! Three mechanisms of the kernel: capabilities(7), landlock(7), seccomp(2). All hold for a thread
-//! and those that it starts. A call that is not listed fails with EPERM: a process that is killed
-//! for a call that a newer libc makes would be a cut line. What a kernel lacks is gone without, and
+//! and those that it starts. A call that is not listed fails with EPERM. To kill a process for a
+//! call that a newer libc makes would be to cut the line. What a kernel lacks is gone without, and
 //! said. The supervisor keeps what the start leaves it: it starts daemons that set up anew.
 
 use std::io;
@@ -70,9 +70,9 @@ pub(crate) fn confine_guard() -> Vec<String> {
     confined([keep_said(DATA_PATH), confine_files(&[], &[]), confine_calls(&[GUARD])])
 }
 
-/// Confines the calling thread, which answers the control sockets, and the threads that it starts:
-/// files below `read` may be read, and below `write` made, written and removed. `is_locked`: memory
-/// is to stay locked. Says what the kernel could not do.
+/// Confines the calling thread, which answers the control sockets, and the threads that it starts.
+/// Files below `read` may be read; files below `write` may be made, written and removed.
+/// `is_locked`: memory is to stay locked. Says what the kernel could not do.
 pub(crate) fn confine_control(read: &[&Path], write: &[&Path], is_locked: bool) -> Vec<String> {
     confined([
         keep_said(AT_START | to_lock(is_locked)),

@@ -1,7 +1,7 @@
 //! The system calls that are left, each list with its reason.
 //!
-//! Two filters: everything that is not listed fails with EPERM; clone3 fails with ENOSYS, so that
-//! the C library uses clone, whose flags a filter can see.
+//! Two filters. By one, everything that is not listed fails with EPERM. By the other, clone3 fails
+//! with ENOSYS, so that the C library uses clone, whose flags a filter can see.
 
 use std::collections::BTreeMap;
 

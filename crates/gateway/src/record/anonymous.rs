@@ -1,8 +1,8 @@
 //! Other addresses in place of those that were recorded, by a key that nobody keeps.
 //!
-//! Each half of an address goes through a Feistel network, so no two addresses become one: hosts,
+//! Each half of an address goes through a Feistel network, so no two addresses become one. Hosts,
 //! and networks of 64 bits (the hosts of IPv6's cake), stay as many as they were. Checksums are
-//! cleared, which would tell whether a guess of the addresses is right; so are options of IP and
+//! cleared, which would tell whether a guess of the addresses is right. So are options of IP and
 //! routing headers, which may hold addresses, and what Multipath TCP announces.
 
 use std::hash::{BuildHasher, RandomState};

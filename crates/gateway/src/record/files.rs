@@ -19,7 +19,7 @@ const HEADER: usize = 24;
 const LONGEST: u32 = 512;
 const SECOND: u64 = 1_000_000_000;
 
-/// How large files may become.
+/// Bounds of the files' size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Bytes of all of them together.

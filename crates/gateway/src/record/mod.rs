@@ -9,8 +9,8 @@
 //! Of what the kernel shapes, the client itself has copies (`kernel/arrivals.rs`), for which there
 //! is a `Recorder` in its own memory.
 //!
-//! The form is pcap's from the start (IETF draft-ietf-opsawg-pcap, nanoseconds), with an Ethernet
-//! header in front, so that lengths are those that the discipline was told. What the memory has no
+//! The form is pcap's from the start (IETF draft-ietf-opsawg-pcap, nanoseconds). An Ethernet header
+//! stands in front, so that lengths are those that the discipline was told. What the memory has no
 //! room for is counted and left out: recording never keeps a packet waiting.
 
 mod anonymous;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Where the kernel tells what is mounted.
+/// File in which the kernel tells what is mounted.
 const MOUNTS: &str = "/proc/self/mounts";
 /// Most levels that the kernel compares.
 const DEEPEST: usize = 255;
@@ -66,7 +66,7 @@ pub(crate) fn find(mut cgroups: Vec<Cgroup>) -> Vec<Found> {
     cgroups.into_iter().map(|cgroup| Found { id: id(&cgroup), cgroup }).collect()
 }
 
-/// Where the groups of the second version are mounted.
+/// Mount point of the groups of the second version.
 fn root() -> Option<PathBuf> {
     root_in(&std::fs::read_to_string(MOUNTS).ok()?)
 }

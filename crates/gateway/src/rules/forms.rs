@@ -24,7 +24,7 @@ impl Family {
         }
     }
 
-    /// Where an address stands in the header, and its length.
+    /// Offset of an address in the header, and its length, in bytes.
     pub(crate) fn address(self, end: End) -> (i32, i32) {
         match (self, end) {
             (Family::V4, End::Source) => (12, 4),

@@ -26,7 +26,7 @@ impl Moment {
     }
 }
 
-/// When a rule holds.
+/// Hours and days at which a rule holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hours {
     /// Minutes of the day from which on and until when; the second may be on the next day.

@@ -1,13 +1,14 @@
 //! Rules people ask for: which traffic goes where, whatever its DSCP says.
 //!
 //! A `[[rule]]` of the configuration file (`read`) names traffic by port, address, hardware
-//! address or code point, and what becomes of it: a tier of cake, a class of htb or drr, or a way
-//! past the discipline. The first rule that fits a packet decides. A `[[share]]` (`shares`) is
-//! such a rule and the class that it leads to. Rules with hours (`hours`) hold at these only.
+//! address, host name, program or code point. It says what becomes of that: a tier of cake, a class
+//! of htb or drr, or a way past the discipline. The first rule that fits a packet decides. A
+//! `[[share]]` (`shares`) is such a rule and the class that it leads to. Rules with hours (`hours`)
+//! hold at these only.
 //!
-//! The kernel does the work (`nft`): rules stand in the interface's own nftables table, in front
-//! of the one that queues, and vanish with it. A tier travels in four bits of the packet mark that
-//! cake's `fwmark` reads, a class in the packet's priority; both are taken away again behind the
+//! The kernel does the work (`nft`): rules stand in the interface's own nftables table, in front of
+//! the one that queues, and vanish with it. A tier travels in four bits of the packet mark that
+//! cake's `fwmark` reads, a class in the packet's priority. Both are taken away again behind the
 //! queue.
 //!
 //! `plan` fits rules to the discipline of a direction: which number a tier has depends on the
@@ -63,7 +64,7 @@ pub struct Rule {
     pub traffic: Traffic,
     /// Fate of packets that it fits.
     pub action: Action,
-    /// When it holds; None is always.
+    /// Hours at which it holds; None is always.
     pub hours: Option<Hours>,
 }
 

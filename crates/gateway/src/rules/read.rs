@@ -168,7 +168,7 @@ pub(super) fn hosts(address: Option<&List>, macs: Option<&List>) -> Result<Traff
     }
 }
 
-/// When something holds.
+/// Hours and days at which something holds; None if neither is said.
 pub(super) fn hours(text: Option<&str>, days: Option<&List>) -> Result<Option<Hours>, String> {
     Hours::read(text, &all("day", days, hours::day)?)
 }

@@ -8,11 +8,11 @@
 //! download = "20mbit"
 //! ```
 //!
-//! A direction with shares is a tree of `htb`: a class for each share, with its floor as `rate`
-//! and its cap as `ceil`, and one for all others, who have the rest guaranteed. What nobody uses,
-//! others borrow up to their caps. Below every class stands the interface's own discipline, so
-//! hosts and flows within a class share it as they did before; how long packets are on the wire
-//! the classes reckon, with the framing that cake's words say. Rules of the form `class` lead
+//! A direction with shares is a tree of `htb`. Each share has a class, with its floor as `rate` and
+//! its cap as `ceil`. One more class is for all others, who have the rest guaranteed. What nobody
+//! uses, others borrow up to their caps. Below every class stands the interface's own discipline,
+//! so hosts and flows within a class share it as they did before. The classes reckon how long
+//! packets are on the wire, with the framing that cake's words say. Rules of the form `class` lead
 //! there.
 
 use serde::Deserialize;
@@ -241,8 +241,8 @@ pub(crate) fn tree(
     Ok(Config::Htb(htb::Params { default: OTHERS, r2q, direct_qlen, classes }))
 }
 
-/// Framing of a class in place of cake's, and its rate: htb counts from the Ethernet header, and
-/// knows no PTM, whose one byte in 65 is taken off the rate.
+/// Framing of a class in place of cake's, and its rate. A class counts from the Ethernet header,
+/// and knows no PTM, whose one byte in 65 is taken off the rate.
 fn on_the_line(each: &Config) -> (Framing, impl Fn(Rate) -> Rate) {
     const ETHERNET: i16 = 14;
     let mut framing = match each {

@@ -82,7 +82,7 @@ impl Server {
         self.events.as_fd()
     }
 
-    /// How long the caller may wait before the next [`Server::turn`].
+    /// Longest wait of the caller before the next [`Server::turn`]; None for no limit.
     pub(crate) fn patience(&self) -> Option<Span> {
         if self.connections.iter().any(Connection::has_request) {
             return Some(Span::ZERO);

@@ -13,7 +13,7 @@ use crate::kernel::{shaped, Own, Shaped};
 pub struct KernelEntry {
     /// The interface.
     pub dev: String,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// Settings in `tc`'s words.
     pub config: String,

@@ -6,7 +6,7 @@
 //!        by the interface that leads to the address
 //! ```
 //!
-//! From such a port a query is a legacy one (section 6.7): responders answer it directly, with its
+//! From such a port a query is a legacy one (section 6.7). Responders answer it directly, with its
 //! number and question, so no group is joined. An IPv4 host is believed about itself only; one of
 //! IPv6 answers by any of its addresses. Names pass the same filter as those of files.
 //!
@@ -56,7 +56,7 @@ struct Host {
     id: u16,
     /// Queries of this round.
     tries: u8,
-    /// When the next may be sent.
+    /// Time from which the next query may be sent.
     next: Time,
     name: Option<String>,
 }

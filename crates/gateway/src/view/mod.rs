@@ -120,7 +120,7 @@ pub struct View {
 pub struct LineView {
     /// The interface.
     pub dev: String,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// True if the kernel does the work.
     pub in_kernel: bool,
@@ -180,7 +180,7 @@ pub struct Follows {
     pub floor_bps: u64,
     /// The most, bit/s.
     pub ceiling_bps: u64,
-    /// Why it changed last.
+    /// Reason of its last change.
     pub reason: Option<String>,
     /// Reflectors that are asked, or in reserve.
     pub reflectors: u64,
@@ -301,8 +301,8 @@ fn key(entry: &FlowEntry) -> FlowKey {
     (*direction, *source, *destination, *protocol, *sport, *dport, *tracked)
 }
 
-/// When the first packet of `entry` arrived, by the discipline's clock: no two of the flows that a
-/// key has had one after the other share it. Keys with a connection's number need none.
+/// Arrival time of the first packet of `entry`, by the discipline's clock. No two of the flows that
+/// a key has had one after the other share it. Keys with a connection's number need none.
 fn born(look: &Look, entry: &FlowEntry) -> Option<u64> {
     let line = of(&look.lines, entry.direction, |line| line.direction)?;
     Some(line.now_ns.saturating_sub(entry.held?.age_ns))

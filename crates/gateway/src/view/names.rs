@@ -24,7 +24,7 @@ const LONGEST_NAME: usize = 253;
 /// A way to read a file.
 type Reader = fn(&str, &mut Names);
 
-/// Where names are found: OpenWrt's dnsmasq and odhcpd, Debian's dnsmasq, ISC's server, Kea.
+/// Files of names: the system's, OpenWrt's dnsmasq and odhcpd, Debian's dnsmasq, ISC's server, Kea.
 const FILES: [(&str, Reader); 7] = [
     ("/etc/hosts", hosts),
     ("/tmp/dhcp.leases", dnsmasq),

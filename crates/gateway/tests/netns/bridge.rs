@@ -197,7 +197,7 @@ pub fn a_bridges_ports_may_change() {
     world.stop();
 }
 
-/// How often each of 200 datagrams arrives, one way.
+/// Copies that arrive of each of 200 datagrams, one way.
 fn copies(world: &World, (from, to): (&str, &str), bind: &str) -> [u32; 200] {
     let at = address(bind, 6001);
     let (ready, wait) = std::sync::mpsc::channel();
@@ -233,7 +233,7 @@ fn copies(world: &World, (from, to): (&str, &str), bind: &str) -> [u32; 200] {
     receiver.join().unwrap()
 }
 
-/// How many of 50 frames with a tag of IEEE 802.1Q arrive with it, from one end to the other.
+/// Frames, of 50 with a tag of IEEE 802.1Q, that arrive with it from one end to the other.
 fn tagged(world: &World, [from, to]: [(&str, &'static str); 2]) -> usize {
     const TAG: u16 = 0x2007;
     const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];

@@ -12,7 +12,8 @@ use crate::world::{address, listener, World};
 const BYTES: usize = 100_000;
 const SERVER: &str = "10.77.2.2";
 
-/// Where the groups of the second version are mounted, and one of the test's own there.
+/// Path of a control group of the test's own. [`Group::root`] is where the groups of the second
+/// version are mounted.
 pub struct Group(pub PathBuf);
 
 impl Group {

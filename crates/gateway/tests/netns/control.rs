@@ -53,9 +53,9 @@ fn of_threads(pid: &str, key: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Supervisor, guard and daemon keep two capabilities and a filter, the guard and the daemon's data
-/// threads are confined further, and memory is locked all the same; so it is when the supervisor
-/// has started both again.
+/// Supervisor, guard and daemon keep two capabilities and a filter; the guard and the daemon's data
+/// threads are confined further. Memory is locked all the same. So it is when the supervisor has
+/// started both again.
 pub fn privileges_are_given_up() {
     if !std::fs::read_to_string("/proc/self/status").unwrap().contains("Seccomp_filters:") {
         return not_run("this kernel has no filters of system calls (CONFIG_SECCOMP_FILTER)");

@@ -107,7 +107,7 @@ pub fn round_trips_leave_our_own_queue_out() {
     world.stop();
 }
 
-/// Connections begun here and there, with their addresses translated and without: connection
+/// Connections begun here and there, with their addresses translated and without. Connection
 /// tracking tells the flows that the data path's own table has, with the same counts.
 pub fn connection_tracking_tells_the_same_flows() {
     let mut world = World::new();

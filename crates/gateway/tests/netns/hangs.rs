@@ -1,5 +1,5 @@
-//! Hangs, which do not cut the line: a stopped daemon, a thread that stands still or runs in
-//! circles, a core that others have taken, and a guard that fails itself.
+//! Hangs, which do not cut the line. A daemon is stopped, a thread stands still or runs in circles,
+//! others have taken a core, or the guard itself fails.
 //!
 //! A ping every few milliseconds shows for how long nothing passed.
 
@@ -22,7 +22,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const PROMISED: Duration = Duration::from_millis(500);
 /// Time between pings.
 const GAP: Duration = Duration::from_millis(5);
-/// How long the present hang lasts, were there no guard.
+/// Length of a hang that no guard ends.
 const HANG: Duration = Duration::from_millis(1_500);
 
 /// Pings from the client to the server and back, both ways through the gateway.
@@ -171,7 +171,7 @@ pub fn threads_named(process: i32, name: &str) -> Vec<i32> {
     found.map(|task| task.file_name().to_string_lossy().parse().unwrap()).collect()
 }
 
-/// How often each of the threads wakes in a while.
+/// Wake-ups of each of the threads within a second.
 fn wakes(process: i32, threads: &[i32]) -> Vec<u64> {
     let all = || -> Vec<u64> {
         let count = |thread: &i32| {

@@ -1,5 +1,5 @@
-//! The kernel's part on our behalf: fail-open of a full queue, marks, the IPsec exception; what
-//! the data path must not do, that is, make up for all lateness; interfaces that come late.
+//! The kernel's part on our behalf: fail-open of a full queue, marks, the IPsec exception. What the
+//! data path must not do, that is, make up for all lateness. Interfaces that come late.
 
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -218,7 +218,7 @@ pub fn auto_takes_the_best_that_is_there() {
     world.stop();
 }
 
-/// How often a thread of `process` has given its core up.
+/// Times that a thread of `process` has given its core up.
 fn voluntary_switches(process: i32, thread: i32) -> u64 {
     let path = format!("/proc/{process}/task/{thread}/status");
     let text = std::fs::read_to_string(path).unwrap();

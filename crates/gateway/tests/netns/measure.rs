@@ -90,8 +90,8 @@ fn run_on(mask: usize) {
     assert_eq!(result, 0, "sched_setaffinity: {}", std::io::Error::last_os_error());
 }
 
-/// Lets the hosts' core attend to arrivals at any interface, and not the thread that sent
-/// it: that is how it is with hosts that are machines of their own.
+/// Lets the hosts' core attend to arrivals at any interface, and not the thread that sent them. So
+/// it is with hosts that are machines of their own.
 fn steer_to_hosts(world: &World) {
     for (place, interface) in [("c", "lan0"), ("g", "lan0"), ("g", "wan0"), ("s", "wan0")] {
         world.shell(

@@ -91,8 +91,8 @@ fn mac_of_client(world: &World) -> String {
     words.nth(1).unwrap().to_owned()
 }
 
-/// As many rules as there may be, with lists as long as they may be, are laid in one piece, at the
-/// start and by a reload, and are told of.
+/// As many rules as there may be, with lists as long as they may be, are laid in one piece. So they
+/// are at the start and by a reload, and they are told of.
 pub fn rules_with_long_lists_are_laid() {
     const LAST: usize = 63;
     let mut world = World::new();
@@ -191,8 +191,8 @@ pub fn reset(client: TcpStream, mut accepted: TcpStream) {
     assert_eq!(end.kind(), std::io::ErrorKind::ConnectionReset);
 }
 
-/// A list fits what one of its items does: with ranges and prefixes that overlap, touch and come
-/// twice, of both IP versions and for UDP and TCP.
+/// A list fits what one of its items does. Its ranges and prefixes overlap, touch and come twice,
+/// of both IP versions and for UDP and TCP.
 pub fn lists_fit_what_their_items_do() {
     let mut world = World::new();
     let mac = mac_of_client(&world);

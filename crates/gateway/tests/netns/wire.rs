@@ -41,8 +41,8 @@ impl Arrivals {
         watcher
     }
 
-    /// The most bits per second in any window of a second, wherever it begins, and in those that
-    /// follow each other from the first arrival on.
+    /// The most bits per second in two kinds of windows of a second. The first value is for windows
+    /// that begin anywhere, the second for those that follow each other from the first arrival on.
     pub fn most_in_a_second(&self) -> (f64, f64) {
         const SECOND: u64 = 1_000_000_000;
         let (mut first, mut bytes, mut sliding, mut aligned) = (0, 0, 0, 0);

@@ -194,7 +194,7 @@ impl World {
         said
     }
 
-    /// Where the daemon's settings are, if it has a file.
+    /// File of the daemon's settings, if it has one.
     pub fn file(&self) -> PathBuf {
         self.control.with_extension("file")
     }
@@ -255,7 +255,7 @@ impl World {
 pub struct Said(Arc<Mutex<String>>);
 
 impl Said {
-    /// How often it has said so.
+    /// Times that it has said `text`.
     pub fn count(&self, text: &str) -> usize {
         self.0.lock().unwrap().matches(text).count()
     }
@@ -280,7 +280,7 @@ impl Drop for World {
     }
 }
 
-/// A socket at a port that may have been this process's a moment ago: a program that another case
+/// A socket at a port that may have been this process's a moment ago. A program that another case
 /// starts has copies of its sockets until it runs.
 pub fn bound(at: impl ToSocketAddrs) -> UdpSocket {
     once_free(|| UdpSocket::bind(&at))

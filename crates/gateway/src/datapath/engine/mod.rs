@@ -1,6 +1,6 @@
 //! The loop of a data path, without the world: events and the time go in, verdicts and how long to
-//! sleep come out. What it needs of the kernel it asks of a [`Kernel`], so the same code runs
-//! against the real one and against a model of it with faults (`rehearsal`).
+//! sleep come out. It asks a [`Kernel`] for what it needs. So the same code runs against the real
+//! one and against a model of it with faults (`rehearsal`).
 
 use std::io;
 use std::sync::Arc;
@@ -56,14 +56,14 @@ const ECN: u8 = 3;
 /// The longest super-packet that is usual, link header included.
 const LONGEST_SUPER: u32 = 65_535 + 14;
 
-/// When to wake up only once for several packets.
+/// Limits below which one wake-up serves several packets.
 #[derive(Clone, Copy)]
 struct Frugality {
     /// Packets due closer together than this are released in batches.
     batch_below: Span,
     /// Time between batches, in units of [`Tuning::batch`].
     batches: u64,
-    /// While the next packet is due sooner than this, arrivals wait for it too: the shaper would
+    /// While the next packet is due sooner than this, arrivals wait for it too. The shaper would
     /// not let them go earlier, and each would cost a wake-up. Sojourn times are short by so much
     /// at most.
     arrivals_wait_below: Span,
@@ -113,9 +113,9 @@ pub(super) struct Engine {
     device: Device,
     /// The last time that the discipline was told.
     told: Time,
-    /// When the loop means to go on, if that lay in the future as the last turn ended.
+    /// Time at which the loop means to go on, if that lay in the future as the last turn ended.
     planned: Option<Time>,
-    /// When the first queued packet was due as the last turn ended.
+    /// Time at which the first queued packet was due, as the last turn ended.
     due: Option<Time>,
     /// The kernel has refused verdicts, which wait.
     refused: bool,
@@ -145,7 +145,7 @@ impl Rest {
 
 impl Engine {
     /// A loop around `qdisc`, at `now`. `bits` are those of the packet mark for what the discipline
-    /// decides about headers, `key` is that of the flow hashes, `segments` is shared by the
+    /// decides about headers. `key` is that of the flow hashes, `segments` is shared by the
     /// interface's directions.
     pub(super) fn new(
         qdisc: BoxedQdisc,
@@ -362,8 +362,8 @@ impl Engine {
         }
     }
 
-    /// Takes off the discipline's clock, at `now` by that clock, what no burst may make up for, as
-    /// far as it has not been told of it; the clock's time then.
+    /// Takes off the discipline's clock, which stands at `now`, the lateness that no burst may make
+    /// up for. Time that the discipline has been told already stays. Gives the clock's time then.
     #[inline]
     fn forfeit(&mut self, now: Time, real: Time) -> Time {
         if self.due.is_none() && self.told + self.tuning.batch < now {
@@ -474,7 +474,7 @@ impl Engine {
         turn
     }
 
-    /// How to wait, from `real` on, until there is something to do or a sign of life is due.
+    /// The wait, from `real` on, until there is something to do or a sign of life is due.
     fn rest(&mut self, turn: Turn, real: Time) -> Rest {
         let next = if self.drained { None } else { self.qdisc.next_event() };
         self.due = next;
@@ -515,7 +515,7 @@ impl Engine {
 struct Turn {
     /// The time that the discipline was told.
     now: Time,
-    /// When the first packet that had been queued before was due, if it was.
+    /// Time at which the first packet queued before the turn was due; None if none was.
     due: Option<Time>,
     /// Packets released.
     released: usize,

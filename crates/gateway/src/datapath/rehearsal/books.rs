@@ -1,7 +1,7 @@
 //! Invariants after every step, whatever goes wrong.
 //!
-//! * No packet is held longer than the longest that its discipline may, and the time that the
-//!   kernel or the machine kept the loop from working.
+//! * No packet is held longer than its discipline may, plus the time that the kernel or the machine
+//!   kept the loop from working.
 //! * Each packet gets one verdict, or the kernel has lost it and says so.
 //! * No second holds more than the rate.
 //! * When nothing arrives any more, all that is queued leaves at the rate.
@@ -62,7 +62,7 @@ pub(super) struct Books {
     bytes: u64,
     /// In the order of arrival, with some that are gone.
     order: VecDeque<u32>,
-    /// Packets that the kernel lost, or told of twice, with their bytes each time: the loop still
+    /// Packets that the kernel lost, or told of twice, with their bytes each time. The loop still
     /// has them, and its verdict on them finds nothing.
     ghosts: HashMap<u32, Vec<u32>>,
     ghost_bytes: u64,

@@ -17,10 +17,10 @@ use crate::nfqueue::{parse, Event, BATCH};
 const LOOK: u64 = 20;
 /// Flows that send.
 pub(super) const FLOWS: usize = 8;
-/// Where the packet's number and length stand in a message.
+/// Offsets of a message's packet number and length.
 const ID: std::ops::Range<usize> = 24..28;
 const LENGTH: std::ops::Range<usize> = 36..40;
-/// Where a template has the third byte of its source address, and the first of its source port.
+/// Offsets in a template: the third byte of its source address, and the first of its source port.
 const NETWORK: usize = 44 + 14;
 const PORT: usize = 44 + 20;
 /// A turn that did not sleep took this long.
@@ -196,7 +196,7 @@ impl Model {
         self.plan.has(trouble) && self.troubles[trouble as usize].below(times) == 0
     }
 
-    /// How long such trouble lasts.
+    /// Random length of such trouble, up to `most`.
     fn time_of(&mut self, trouble: Trouble, most: Span) -> Span {
         up_to(&mut self.troubles[trouble as usize], most)
     }
@@ -252,7 +252,7 @@ impl Model {
         }
     }
 
-    /// Sleeps as the loop wants it, more or less; true if the loop alone stood still for so long
+    /// Sleeps as the loop wants it, more or less. True if the loop alone stood still for so long
     /// that the guard has let all pass.
     pub(super) fn sleep(&mut self, rest: Rest) -> bool {
         self.deliver();

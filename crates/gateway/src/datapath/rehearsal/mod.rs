@@ -1,9 +1,9 @@
 //! The loop against a model of the kernel, in virtual time, with faults.
 //!
-//! A case is an hour of one direction: some busy seconds, long silences, and everything that can go
-//! wrong in NFQUEUE, netlink, clock and neighbourhood ([`plan::Trouble`]). After every step all
-//! properties of [`books`] must hold. A case follows from one number; one that fails is made
-//! smaller, kind of trouble by kind, and printed as what reproduces it.
+//! A case is an hour of one direction: some busy seconds and long silences. It may meet everything
+//! that can go wrong in NFQUEUE, netlink, clock and neighbourhood ([`plan::Trouble`]). After every
+//! step all properties of [`books`] must hold. A case follows from one number; one that fails is
+//! made smaller, kind of trouble by kind, and printed as what reproduces it.
 //!
 //! A test run has [`CASES`] of them. `scripts/rehearse.sh HOURS` runs as many as it is told.
 
@@ -153,11 +153,11 @@ struct Case {
     /// Of the settings that hold.
     rate: u64,
     drained: bool,
-    /// When the loop last showed a sign of life.
+    /// Time of the loop's last sign of life.
     alive: Time,
     /// Silences are shorter than so many seconds.
     silence: u32,
-    /// How long the guard waits for one.
+    /// Longest time without one that the guard allows.
     patience: Span,
     /// Loops that ended, and were followed by another one.
     ended: u32,

@@ -37,13 +37,13 @@ use crate::rules::{Cgroup, Counted, HostName, Mac, Plan, Traffic, Write};
 
 /// Most addresses of one hardware address: a host changes its IPv6 address daily.
 const ADDRESSES: i32 = 64;
-/// How long an address is kept after its host has last sent from it.
+/// Time for which an address is kept after its host has last sent from it.
 const KEPT_MS: u64 = 24 * 3_600_000;
 /// NFT_SET_TIMEOUT and NFT_SET_EVAL: rules add to it, and what they added ends.
 const LEARNT: i32 = 0x10 | 0x20;
 /// Most addresses of one host name, and room for those that only traffic keeps.
 const HOST_ADDRESSES: i32 = 4 * names::ADDRESSES as i32;
-/// How long an address of a host name is kept behind its last packet.
+/// Time for which an address of a host name is kept after its last packet.
 const HOST_KEPT_MS: u64 = names::LONGEST.as_micros() / 1_000;
 /// Addresses of one message: netlink counts the bytes of a list in 16 bits.
 const ELEMENTS: usize = 512;

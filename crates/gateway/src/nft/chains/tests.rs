@@ -371,7 +371,7 @@ fn ruled(random: &mut Random, direction: Direction) -> (Plan, Vec<Found>, Machin
     (plan, found, machine)
 }
 
-/// The first rule that fits decides, whatever lists are drawn: with ranges and prefixes that
+/// The first rule that fits decides, whatever lists are drawn. They have ranges and prefixes that
 /// overlap, touch or come twice, both IP versions, and values at the ends of what there is.
 fn what_the_kernel_is_told_fits_what_the_rules_say(direction: Direction) {
     let mut random = Random::new(18);
@@ -419,8 +419,8 @@ fn what_the_kernel_is_told_of_downloads_fits_what_the_rules_say() {
     what_the_kernel_is_told_fits_what_the_rules_say(Direction::Download);
 }
 
-/// Where the kernel shapes, what arrives has its tier in the mark of its connection, whose other
-/// bits stay; the packet's own mark does not matter.
+/// For disciplines of the kernel, what arrives has its tier in its connection's mark, whose other
+/// bits stay. The packet's own mark does not matter.
 #[test]
 fn connections_bear_the_tier_of_the_first_rule_that_fits() {
     let port = |port| Traffic { ports: vec![(port, port)], ..Traffic::default() };
