@@ -1,9 +1,9 @@
 //! Rules of others that take packets away from connection tracking (`notrack`).
 //!
 //! Where the kernel shapes, rules write the tiers of what arrives into connections' marks, and
-//! hosts and flows are those of connections: of a packet without one nothing is known. Any rule counts
-//! that may fit a packet of ours, whatever else it looks at; one about loopback alone does not.
-//! Rules of the old iptables cannot be seen.
+//! hosts and flows are those of connections: of a packet without one nothing is known. Any rule
+//! counts that may fit a packet of ours, whatever else it looks at; one about loopback alone does
+//! not. Rules of the old iptables cannot be seen.
 
 use std::io;
 

@@ -59,7 +59,7 @@ pub struct Interface {
 }
 
 impl Point {
-    fn of(view: &View, at_s: u64) -> Point {
+    pub(crate) fn of(view: &View, at_s: u64) -> Point {
         let mut point = Point { at_s, ..Point::default() };
         for line in &view.lines {
             let way = usize::from(line.direction == Direction::Upload);

@@ -209,7 +209,7 @@ mod tests {
             new_drops: 0,
             marks: Some(9),
             new_marks: Some(0),
-            delay: Some(Delay { now_ns: 0, p50_ns: 1_000_000, p99_ns: 4_500_000, last_p99_ns: 0 }),
+            delay: Some(Delay { now_ns: 0, p50_ns: 1_000_000, p99_ns: 4_500_000, last_p99_ns: 9 }),
             tiers: vec![tier],
             cpu_permille: Some(20),
             headroom_bps: None,
@@ -233,6 +233,15 @@ mod tests {
     fn names(text: &str) -> impl Iterator<Item = &str> {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         words.filter(|word| word.starts_with("simnel_") || word.starts_with("node_"))
+    }
+
+    /// A scrape is of ten looks; a chart has a point for each.
+    #[test]
+    fn a_point_is_of_the_last_look_and_a_scrape_of_ten() {
+        let board = full();
+        let point = crate::history::Point::of(&board.interfaces["wan"].view, 7);
+        assert_eq!((point.at_s, point.p99_ns), (7, [9, 0]));
+        assert!(write(board, None).unwrap().contains("p99_seconds{"));
     }
 
     #[test]
