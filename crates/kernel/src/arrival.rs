@@ -33,7 +33,7 @@ pub struct Arrival {
     pub packet: Packet,
     /// The bytes from the network header on that lie in one piece.
     pub start: *const u8,
-    /// How many these are.
+    /// Number of these bytes.
     pub captured: u32,
 }
 

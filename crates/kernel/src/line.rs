@@ -153,7 +153,7 @@ impl Surroundings {
     }
 }
 
-/// Why a discipline cannot be built.
+/// Refusal of a discipline that cannot be built.
 pub(crate) fn refused(error: &ConfigError) -> Refusal {
     let errno = if *error == ConfigError::NoMemory { ENOMEM } else { EINVAL };
     Refusal::new(errno, error)
@@ -207,7 +207,8 @@ pub unsafe extern "C" fn simnel_destroy(line: *mut Line) {
     }
 }
 
-/// Where C describes the packet that [`simnel_enqueue`] is to take in, as long as the line lives.
+/// Address at which C describes the packet that [`simnel_enqueue`] is to take in, as long as the
+/// line lives.
 #[no_mangle]
 pub extern "C" fn simnel_arrival(line: &mut Line) -> *mut Arrival {
     &raw mut line.arrival
@@ -217,8 +218,8 @@ pub extern "C" fn simnel_arrival(line: &mut Line) -> *mut Arrival {
 /// than by dequeuing, this one too, go back through `simnel_host_dropped`.
 ///
 /// # Safety
-/// The arrival must describe a packet that C holds until it is given back: without `unusual`, one
-/// of IP whose bytes all lie in one piece, and that is no super-packet.
+/// The arrival must describe a packet that C holds until it is given back. Without `unusual`, it is
+/// one of IP whose bytes all lie in one piece, and no super-packet.
 #[no_mangle]
 pub unsafe extern "C" fn simnel_enqueue(line: &mut Line, unusual: Option<&Unusual>, now: u64) {
     // SAFETY: the caller's promise.
@@ -247,7 +248,7 @@ pub extern "C" fn simnel_look(line: &mut Line, waited: u64, now: u64) -> u32 {
     line.waits.look(Span(waited), Time(now))
 }
 
-/// When [`simnel_dequeue`] may next give a packet; `u64::MAX` if none is queued.
+/// Time at which [`simnel_dequeue`] may next give a packet; `u64::MAX` if none is queued.
 #[no_mangle]
 pub extern "C" fn simnel_next_event(line: &Line) -> u64 {
     line.qdisc.next_event().map_or(u64::MAX, |time| time.0)

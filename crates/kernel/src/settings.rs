@@ -19,11 +19,12 @@ pub(crate) const ENOMEM: i32 = 12;
 const OWN_NAME: &str = "simnel";
 /// Number of the attribute that holds the words, with or without a zero at the end.
 pub(crate) const WORDS: u16 = 1;
-/// Most bytes of words that settings are said and shown in, so that a message has room for them
+/// Most bytes of words that settings are said and shown in. So a message has room for them
 /// (`SETTINGS_ROOM` in kernel/netlink.c, with space for numbers that grow).
 const MOST_WORDS: usize = 18_000;
-/// Most words of a request and of what it changes: neither their places nor as many classes as they
-/// can name take more memory in one piece than is waited for (`WAITED` in kernel/host.c).
+/// Most words of a request and of what it changes. Neither their places, nor as many classes as
+/// they can name, then take more memory in one piece than is waited for (`WAITED` in
+/// kernel/host.c).
 const MOST_COUNT: usize = 4_096;
 /// Settings where a request says nothing.
 const DEFAULT: &str = "cake";
@@ -43,7 +44,7 @@ pub struct Request {
     is_nested: u32,
 }
 
-/// How a discipline's settings and statistics look in netlink.
+/// Form of a discipline's settings and statistics in netlink.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// As text, in attributes of our own.
@@ -54,7 +55,7 @@ pub(crate) enum Form {
     Linux,
 }
 
-/// Why settings were refused.
+/// Reason why settings were refused.
 pub(crate) struct Refusal {
     /// Error number for the system call.
     pub(crate) errno: i32,

@@ -80,8 +80,8 @@ pub fn whole(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The first bytes of what `reader` gives, unpacked if it is compressed with gzip, and a reader
-/// that gives all of it, a buffer at a time. Of a compressed file, 64 GiB at most.
+/// The first bytes of what `reader` gives, and a reader that gives all of it, a buffer at a time.
+/// What is compressed with gzip is unpacked, to 64 GiB at most.
 pub fn stream(reader: Box<dyn Read>) -> io::Result<(Vec<u8>, Box<dyn Read>)> {
     let (head, reader) = peek(reader)?;
     if !head.starts_with(&GZIP) {

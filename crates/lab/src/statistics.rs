@@ -16,7 +16,7 @@ pub struct Estimate {
     pub half_width: Option<f64>,
     /// Standard deviation of the sample; zero for a single value.
     pub deviation: f64,
-    /// How many values.
+    /// Number of values.
     pub n: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Recordings that are damaged: reading and replaying them ends with an error that names the
 //! recording, or with an outcome, never with a panic.
 //!
-//! Each case takes a real recording and changes one of its three files in one place: a byte, a
-//! number, a line, the end, the compression.
+//! Each case takes a real recording and changes one of its three files in one place. That is a
+//! byte, a number, a line, the end, or the compression.
 
 use std::io::{Read, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};

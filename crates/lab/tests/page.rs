@@ -1,8 +1,8 @@
 //! The page in a real browser: headless Chromium, where there is one; says loudly if there is not.
 //!
-//! A copy of the page carries a script that does what a reader does (switches series and themes,
-//! points at a figure) and tells the page around it what it saw, which Chromium prints. Screenshots
-//! are decoded and looked at: colours of the series, light and dark, nothing blank.
+//! A copy of the page carries a script that does what a reader does: it switches series and themes,
+//! and points at a figure. It tells the page around it what it saw, which Chromium prints.
+//! Screenshots are decoded and looked at: colours of the series, light and dark, nothing blank.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::Report;
 
-/// Why a measurement or its server failed.
+/// Reasons why a measurement or its server failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -42,7 +42,7 @@ pub enum Error {
          behind a firewall?)"
     )]
     Unreachable {
-        /// Where it was looked for.
+        /// Address at which it was looked for.
         address: SocketAddr,
         /// The command that runs at such a peer.
         command: &'static str,
@@ -72,7 +72,7 @@ pub enum Error {
     NothingCarried {
         /// `download`, `upload`.
         way: &'static str,
-        /// How long it was tried.
+        /// Seconds for which it was tried.
         seconds: u64,
     },
     /// Flows that the peer did not carry to their end: their rates would be too low.

@@ -56,7 +56,7 @@ impl Grade {
     }
 }
 
-/// How grades are given, in two lines for people.
+/// Explanation of the grades for people, in two lines.
 pub const HOW: &str = "The grade is of what load adds for 95 of 100 packets: below 5 ms A+, 30 A, \
                        60 B,\n200 C, 400 D, else F. Rates are of payload.\n";
 

@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-/// Where irtt listens.
+/// Port at which irtt listens.
 pub const PORT: u16 = 2112;
 
 /// Bytes of a request and of its echo: the header, and two times of the monotonic clock.

@@ -53,7 +53,7 @@ pub struct Idle {
 /// The line under a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Which way the load went.
+    /// Direction of the load.
     pub load: Way,
     /// Payload that came to us.
     pub download_mbit: Option<f64>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which way a load goes.
+/// Direction of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
     /// To us.

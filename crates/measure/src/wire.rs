@@ -12,15 +12,15 @@
 //! ```
 //!
 //! A block is a [`Head`] and as many bytes as it says. A token (8 bytes) that the client sends on a
-//! download comes back in the next block's head; one in the head of an upload's block comes back in
-//! the server's next [`Count`]: a round trip of a request on a busy connection.
+//! download comes back in the next block's head. One in the head of an upload's block comes back in
+//! the server's next [`Count`]. Either is a round trip of a request on a busy connection.
 //!
-//! A datagram is a [`Probe`], answered by one of the same length, and only if it names a session:
-//! whoever has none, or forged the address, gets nothing. Numbers are big-endian.
+//! A datagram is a [`Probe`], answered by one of the same length, and only if it names a session.
+//! Whoever has none, or forged the address, gets nothing. Numbers are big-endian.
 
 use serde::{Deserialize, Serialize};
 
-/// Where servers listen unless told otherwise.
+/// Port at which servers listen unless told otherwise.
 pub const PORT: u16 = 7730;
 /// Version of the protocol.
 pub const VERSION: u32 = 1;
@@ -66,13 +66,13 @@ pub enum Purpose {
 pub struct Answer {
     /// True if the peer does what was asked.
     pub ok: bool,
-    /// Why not.
+    /// Reason why it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The session's name, 32 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// How long a session may last.
+    /// Seconds that a session may last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }
@@ -170,15 +170,15 @@ impl Count {
 /// A datagram and its echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Whose it is.
+    /// Session that it belongs to.
     pub session: Session,
-    /// Which one.
+    /// Number of the probe.
     pub number: u32,
     /// True for an echo.
     pub echo: bool,
-    /// When the server received it, by its clock in ns.
+    /// Time at which the server received it, by its clock in ns.
     pub received: u64,
-    /// When it answered.
+    /// Time at which the server answered, by the same clock.
     pub answered: u64,
 }
 

@@ -1,7 +1,7 @@
 //! A discipline that is written in Python, driven as ours are: some microseconds a call.
 //!
 //! Python sees packets as objects ([`Packet`]) and keeps them in an order of its own. Descriptors
-//! stay here, by number; what Python says of a packet, to drop or to mark it, is noted while it
+//! stay here, by number. What Python says of a packet, to drop or to mark it, is noted while it
 //! runs and done when its call has returned. So no call of Python holds anything of the core.
 //!
 //! An exception ends the run: it is kept ([`Fault`]), packets that arrive after it are dropped, and
@@ -19,8 +19,8 @@ use simnel_core::{Packet as Descriptor, Span, Time};
 
 use crate::error::Error;
 
-/// When to ask again a discipline that gives nothing although something is queued, and does not say
-/// when it will.
+/// Time after which a discipline is asked again that gives nothing although something is queued,
+/// and does not say when it will.
 const PATIENCE: Span = Span::from_millis(1);
 
 /// The first exception of a discipline.
@@ -178,7 +178,7 @@ impl Own {
         }
     }
 
-    /// When it is to be asked, after a call at `now` that gave something or not.
+    /// Plans when it is next asked, after a call at `now` that gave something or not.
     fn plan(&mut self, now: Time, gave: bool) {
         self.next = match (self.queued.is_empty(), self.has_times) {
             (true, _) => None,
@@ -202,8 +202,9 @@ impl Own {
 }
 
 impl Own {
-    /// When it is to be asked after it gave nothing although its time had come: a nanosecond
-    /// later, since seconds are rounded to that, and from the second such time on with patience.
+    /// Time at which it is asked again after it gave nothing although its time had come. That is a
+    /// nanosecond later, since seconds are rounded to that. From the second such time on, it is
+    /// `PATIENCE` later.
     fn ask_again(&mut self, now: Time) -> Time {
         const ROUNDING: Span = Span(1);
         let is_second = self.futile.is_some_and(|last| now.since(last) <= ROUNDING);

@@ -1,8 +1,8 @@
 //! Long work beside the interpreter.
 //!
-//! The work has a thread of its own, and the calling thread, which may be Python's main one, looks
-//! for signals now and then and passes progress on. An exception from either ends the work soon,
-//! and is the caller's once the work has ended.
+//! The work has a thread of its own. The calling thread, which may be Python's main one, looks for
+//! signals now and then and passes progress on. An exception from either ends the work soon, and is
+//! the caller's once the work has ended.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// How often signals are looked for, and progress is told.
+/// Time between looks for signals; progress is told as often.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A switch that ends runs on other threads.

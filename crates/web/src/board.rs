@@ -28,7 +28,7 @@ const MOST_FLOWS: usize = 200;
 pub struct Board {
     /// Interfaces by name.
     pub interfaces: BTreeMap<String, Arc<Interface>>,
-    /// Why there may be more of them, if so.
+    /// Reason why there may be more of them, if there is one.
     pub trouble: Option<String>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Past {
     pub(crate) history: History,
     /// True if it should survive a restart.
     pub(crate) has_file: bool,
-    /// Why it would not.
+    /// Reason why it would not, if there is one.
     pub(crate) trouble: Option<String>,
 }
 
@@ -106,8 +106,9 @@ pub(crate) fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Looks at all interfaces for as long as somebody may read, and `asks` hosts for their names;
-/// `notice` is told what goes wrong with the file of history, and which sockets may not be opened.
+/// Looks at all interfaces for as long as somebody may read, and asks hosts for their names if
+/// `asks` is true. `notice` is told what goes wrong with the file of history, and which sockets may
+/// not be opened.
 pub(crate) fn watch(
     control_dir: PathBuf,
     file: Option<PathBuf>,

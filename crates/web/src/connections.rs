@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Standing {
     begin: Instant,
-    /// When bytes last went either way, in milliseconds since `begin` of the server.
+    /// Time at which bytes last went either way, in milliseconds since `begin` of the server.
     active_ms: AtomicU64,
     known: AtomicBool,
 }

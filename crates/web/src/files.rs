@@ -53,7 +53,7 @@ impl Folder {
         Ok(Folder { listener: server::listen(address)?, root: real })
     }
 
-    /// Where it listens.
+    /// Address at which it listens.
     ///
     /// # Errors
     /// The system does not tell.

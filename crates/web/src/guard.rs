@@ -1,11 +1,11 @@
 //! The right to ask: checked before anything is answered.
 //!
 //! A page of somebody else in the owner's browser can send requests here, also to loopback. It may
-//! not read answers of another origin, unless a name of its own points here (DNS rebinding): so the
+//! not read answers of another origin, unless a name of its own points here (DNS rebinding). So the
 //! `Host` must be an address, `localhost`, or this machine's own name.
 //!
-//! Changes are refused unless they are asked for, and then need the token in a header that only a
-//! script of our own page sends: a browser adds it to nothing by itself, so there is nothing to
+//! Changes are refused unless they are asked for. They then need the token in a header that only a
+//! script of our own page sends. A browser adds it to nothing by itself, so there is nothing to
 //! forge (CSRF). For scripts of others, `Origin` and `Sec-Fetch-Site` must not speak of elsewhere,
 //! and the body must be JSON, which no form sends. Which paths take a change is the routes' to say.
 

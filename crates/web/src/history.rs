@@ -2,8 +2,8 @@
 //!
 //! A look is added to one bucket of each span: mean of rates, worst second's latency, sum of drops
 //! and marks. Buckets are kept by the time of day at which they begin, so after a restart the one
-//! under way goes on. A clock that was wrong (no battery, no network yet) makes buckets elsewhere;
-//! beyond the number of a span those before it go first, then those farthest in the future.
+//! under way goes on. A clock that was wrong (no battery, no network yet) makes buckets elsewhere.
+//! Beyond the number of a span those before it go first, then those farthest in the future.
 //!
 //! Bounded: [`SPANS`] say how many buckets, [`MOST_INTERFACES`] of how many interfaces.
 
@@ -88,7 +88,7 @@ impl Bucket {
     }
 }
 
-/// Where a bucket is: interface, index of the span, begin.
+/// Place of a bucket: interface, index of the span, begin.
 pub(crate) type Place = (String, u8, u64);
 
 /// All spans of all interfaces.

@@ -1,9 +1,9 @@
 //! The gateway over HTTP: a page with live charts, metrics, JSON, a stream of events.
 //!
-//! One thread looks at all interfaces each second, through the control sockets (board.rs); it keeps
-//! ten minutes, a day and thirty days (history.rs), in a file if there is one (store.rs). Others
-//! only read what it has seen. Nothing is changed (changes.rs) and nothing listens beyond loopback
-//! unasked.
+//! One thread looks at all interfaces each second, through the control sockets (board.rs). It keeps
+//! ten minutes, a day and thirty days (history.rs), the latter two in a file if there is one
+//! (store.rs). Others only read what it has seen. Nothing is changed (changes.rs) and nothing
+//! listens beyond loopback unasked.
 //!
 //! ```text
 //! /                    the page
@@ -45,7 +45,7 @@ pub struct Settings {
     pub control_dir: PathBuf,
     /// Bounds on clients.
     pub limits: Limits,
-    /// Where history survives a restart.
+    /// File in which history survives a restart, if it should.
     pub history: Option<PathBuf>,
     /// True if hosts at home may be asked for their names (mDNS).
     pub asks: bool,
@@ -70,7 +70,7 @@ impl Default for Limits {
     }
 }
 
-/// Why nothing is served.
+/// Reasons why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Others could read who talks with whom.

@@ -52,7 +52,7 @@ impl Server {
         Ok(Server { listener: listen(settings.listen)?, settings })
     }
 
-    /// Where it listens.
+    /// Address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.listener.local_addr().unwrap_or(self.settings.listen)
     }
@@ -95,7 +95,7 @@ pub(crate) fn serve(listener: TcpListener, router: Router, limits: Limits) -> Re
 pub(crate) struct Rules {
     /// The check of who asks.
     pub guard: Guard,
-    /// Where a page may take things from.
+    /// Sources that a page may take things from (`Content-Security-Policy`).
     pub policy: &'static str,
 }
 

@@ -1,7 +1,7 @@
 //! History in a file, which survives crashes of the process and the machine (redb).
 //!
-//! The file mirrors the saved spans of [`History`]: buckets that changed are written once a minute,
-//! in one transaction, and what memory has let go is removed; so the file is bounded as memory is.
+//! The file mirrors the saved spans of [`History`]. Buckets that changed are written once a minute,
+//! in one transaction, and what memory has let go is removed. So the file is bounded as memory is.
 //! No fault of the file ends anything. A damaged one is set aside as `FILE.damaged`; on a full disk
 //! saving is tried again each minute, with everything.
 
@@ -106,7 +106,7 @@ impl Store {
     }
 }
 
-/// Where a damaged file goes.
+/// Path to which a damaged file is moved.
 fn aside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".damaged");

@@ -59,7 +59,7 @@ fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// How long until the server closes.
+/// Time until the server closes.
 fn life(stream: &mut TcpStream) -> Duration {
     let begin = Instant::now();
     let mut buffer = [0; 4096];

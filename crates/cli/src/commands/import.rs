@@ -11,7 +11,7 @@ use simnel_gateway::import::{self, Imported};
 
 use super::{interface_name, output_failed};
 
-/// Where OpenWrt keeps the settings of sqm-scripts.
+/// File in which OpenWrt keeps the settings of sqm-scripts.
 const SQM: &str = "/etc/config/sqm";
 /// In place of a file.
 const STANDARD_INPUT: &str = "-";

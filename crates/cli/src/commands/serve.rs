@@ -90,7 +90,8 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where others find what listens at `address`: at all addresses of a machine it has no one name.
+/// Address at which others find what listens at `address`. What listens at all addresses of a
+/// machine has no one name, and is `HOST`.
 fn reachable(address: SocketAddr) -> String {
     match address.ip().is_unspecified() {
         true => format!("HOST:{}", address.port()),
@@ -142,7 +143,7 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first line of a file, for a server: nobody is to guess it, and every client can send it, in
+/// The first line of a file, for a server. Nobody is to guess it, and every client can send it, in
 /// a header as well as in an address (RFC 3986, section 2.3).
 fn secret(path: &std::path::Path) -> miette::Result<String> {
     const LEAST: usize = 8;

@@ -47,7 +47,7 @@ struct Suffered {
     cpu: f64,
     /// The same for one of the attack's packets, in microseconds.
     each: f64,
-    /// How long a core was not to be had for a real-time thread.
+    /// Longest time that a core was not to be had for a real-time thread.
     held: Duration,
 }
 
@@ -126,7 +126,7 @@ fn processor_time(process: &Process) -> Duration {
 }
 
 /// A thread on each core that sleeps a millisecond at a time, under SCHED_FIFO with the least
-/// priority: only a real-time thread, an interrupt or the hypervisor keeps it from the core.
+/// priority. Only a real-time thread, an interrupt or the hypervisor keeps it from the core.
 struct Cores {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Duration>>,

@@ -146,8 +146,8 @@ fn rates_in_the_kernel_follow_a_line_that_halves() {
     wire.stop();
 }
 
-/// All that the kernel and a process of ours have made is on trial: it goes by itself, also if the
-/// process dies meanwhile, unless it is kept.
+/// All that the kernel and a process of ours have made is on trial. It goes by itself unless it is
+/// kept, also if the process dies meanwhile.
 #[test]
 fn rates_in_the_kernel_on_trial_go_unless_they_are_kept() {
     let test = "rates_in_the_kernel_on_trial_go_unless_they_are_kept";

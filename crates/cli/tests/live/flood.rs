@@ -20,7 +20,7 @@ use simnel_testbed::Namespace;
 /// A flood from one host.
 #[derive(Clone, Copy, Debug)]
 pub struct Attack {
-    /// Where to.
+    /// Address that it is sent to.
     pub to: Ipv4Addr,
     /// Kind of its packets.
     pub packets: Packets,

@@ -1,11 +1,11 @@
 //! The gateway's promises, through the program and with real traffic in namespaces.
 //!
 //! Needs root; without, each test says loudly that it did not run. A test that measures a fast
-//! line, or fractions of a millisecond, is the only one at its time; those that only look, or
-//! measure a slow line, run beside each other, and first (`machine.rs`): with as many threads as
-//! tests (`RUST_TEST_THREADS=64`) all takes the least time. A busy machine may spoil a measurement,
-//! so each that has a figure to reach is allowed some tries, prints what it saw in each, and fails
-//! only if all of them missed and the machine was quiet in two of them.
+//! line, or fractions of a millisecond, is the only one at its time. Those that only look, or
+//! measure a slow line, run beside each other, and first (`machine.rs`). With as many threads as
+//! tests (`RUST_TEST_THREADS=64`) all takes the least time. A busy machine may spoil a measurement.
+//! So each test that has a figure to reach is allowed some tries, and prints what it saw in each.
+//! It fails only if all of them missed and the machine was quiet in two of them.
 
 mod accuracy;
 mod attacks;

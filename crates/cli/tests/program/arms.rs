@@ -20,8 +20,8 @@ fn has_linux() -> bool {
     std::env::split_paths(&path).any(|directory| directory.join("linux.uml").is_file())
 }
 
-/// Runs one contender of B4, whose transfers and probes are of every kind, for a few seconds with
-/// `option`; the claim about it that has a value in the column `arm`.
+/// Runs one contender of B4 for a few seconds with `option`; its transfers and probes are of every
+/// kind. Returns the first claim about it that has a value in the column `arm`.
 fn column(option: &str, arm: &str) -> serde_json::Value {
     let words = "paper B4 --repetitions 1 --json --seconds 10 --contender cake ";
     let output = simnel(&format!("{words}{option}").split(" ").collect::<Vec<_>>());

@@ -1,7 +1,7 @@
-//! Command lines that make no sense: every command refuses them with status 2 and an error that
+//! Command lines that make no sense. Every command refuses them with status 2 and an error that
 //! names the word, and none panics, whatever it is given.
 //!
-//! No command line here can take effect, not even for root: each has a word that is nothing
+//! No command line here can take effect, not even for root. Each has a word that is nothing
 //! anywhere (no keyword, number, path or interface), and the interface otherwise named exists
 //! nowhere.
 

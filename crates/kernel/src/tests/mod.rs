@@ -224,7 +224,7 @@ impl Drop for Guest {
     }
 }
 
-/// Packets go past an empty queue where Linux's do; a shaper, or a discipline that keeps accounts
+/// Packets go past an empty queue where Linux's do. A shaper, or a discipline that keeps accounts
 /// of a flow while it is idle, must see each packet.
 #[test]
 fn an_empty_queue_is_passed_by_only_where_nothing_is_kept_of_it() {
@@ -379,7 +379,7 @@ impl Drop for Told {
     }
 }
 
-/// Where a message has no room for all, the text comes first.
+/// If a message has no room for all, the text comes first.
 #[test]
 fn statistics_are_as_long_as_there_is_room() {
     let mut guest = Guest::new("cake bandwidth 10mbit diffserv8").unwrap();
@@ -414,8 +414,8 @@ fn a_full_queue_gives_packets_back() {
     assert_eq!([guest.dequeue(0), guest.dequeue(0), guest.dequeue(0)], [1, 2, 0]);
 }
 
-/// Each segment of a super-packet is paid for once with its headers: 14 + 28 bytes and 500, of the
-/// last one 100, at a byte per microsecond.
+/// Each segment of a super-packet is paid for once with its headers, at a byte per microsecond. It
+/// has 14 + 28 bytes of headers and 500 of payload, the last one 100.
 #[test]
 fn a_super_packet_costs_what_its_segments_do() {
     let (headers, segments, payload) = (14 + 28, 10, 9 * 500 + 100);

@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// Result of `work` once memory is there, and how often it was short before.
+/// Result of `work` once memory is there, and the number of tries in which it was short before.
 fn in_turn<T>(mut work: impl FnMut() -> Result<T, String>) -> (Result<T, String>, u32) {
     for large in 0.. {
         LEFT.set(large);

@@ -258,8 +258,8 @@ pub fn compare(
 /// Smallest difference, as a share of the larger value, that is worth a word.
 const NOTICEABLE: f64 = 0.05;
 
-/// The verdict: for each measure who is better, if it is more than chance and can be noticed; then
-/// who is among the best most often. `names` are the contenders'.
+/// Sentences of the verdict. For each measure they say who is better, if it is more than chance and
+/// can be noticed. The last says who is among the best most often. `names` are the contenders'.
 pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
     let mut sentences = Vec::new();
     let (mut judged, mut told_apart) = (0usize, 0usize);

@@ -1,11 +1,11 @@
 //! One colour, dash and marker for each discipline, on every page and in every file.
 //!
 //! `styles.json` has dashes, markers and the style that each discipline owns; `colours.css` has the
-//! colours, which pages read. Owned styles differ in dash and marker alone, so that no
-//! colour is needed to tell them apart. Of several names of one discipline, as cake with other
-//! words, the bare name or else the first has its style; the others have its colour, with
-//! dashes and markers of their own. Any other name gets a style that no discipline owns. As long
-//! as there are styles no two names on a page share one. `site/src/styles.ts` does the same.
+//! colours, which pages read. Owned styles differ in dash and marker alone, so that no colour is
+//! needed to tell them apart. Of several names of one discipline, as cake with other words, the
+//! bare name or else the first has its style. The others have its colour, with dashes and markers
+//! of their own. Any other name gets a style that no discipline owns. As long as there are styles
+//! no two names on a page share one. `site/src/styles.ts` does the same.
 
 use std::sync::OnceLock;
 

@@ -1,7 +1,7 @@
 //! Figures as SVG: lines, runs as dots with their median, boxes, on linear and logarithmic axes.
 //!
-//! Two forms of one drawing: in the page, where colours come from its style sheet, the legend is
-//! made of buttons and a script shows values; and as a file of its own, with legend and colours.
+//! One drawing has two forms. In the page, colours come from the page's style sheet, the legend is
+//! made of buttons, and a script shows values. As a file of its own, it holds legend and colours.
 //! Every series is a group `s N` (N its number), so that a legend can switch it. Lines carry no
 //! more points than a reader can see: a curve is thinned to the extremes of short stretches.
 
@@ -134,8 +134,8 @@ impl Scale {
     }
 }
 
-/// The least value that a logarithmic axis must show: of many values the lowest fiftieth are left
-/// to its edge, or a distribution's few fastest packets would take half of it.
+/// The least value that a logarithmic axis must show. Of 100 values or more, the lowest fiftieth
+/// are left to its edge, or a distribution's few fastest packets would take half of it.
 fn usual_least(mut values: Vec<f64>, least: f64) -> f64 {
     const MANY: usize = 100;
     if values.len() < MANY {

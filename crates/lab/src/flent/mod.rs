@@ -1,8 +1,8 @@
 //! flent's data files, format 4: what flent itself opens and plots.
 //!
 //! A file is gzipped JSON: `x_values` in seconds, `results` with one value (or null) for each of
-//! them, `raw_values` with times, and `metadata` by flent's own keys. Series have flent's names, so
-//! that its plots (rrul's `all_scaled`, `ping_cdf`, `totals`) find them. Times are of the
+//! them, `raw_values` with times, and `metadata`. The keys are flent's own. Series have flent's
+//! names, so that its plots (rrul's `all_scaled`, `ping_cdf`, `totals`) find them. Times are of the
 //! simulation: the epoch is its beginning, so that equal runs make equal files.
 
 use std::collections::BTreeMap;

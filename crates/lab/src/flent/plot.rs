@@ -33,8 +33,8 @@ pub fn plots(data: &Data) -> Vec<Figure> {
     figures
 }
 
-/// The [`plots`] of several files, drawn over each other: a series is named by its file, and by
-/// its own name where a file has several.
+/// The [`plots`] of several files, drawn over each other. A series is named by its file, and by its
+/// own name, too, where a file has several.
 pub fn overlaid(files: impl IntoIterator<Item = (String, Vec<Figure>)>) -> Vec<Figure> {
     let mut all: Vec<Figure> = Vec::new();
     for (file, figures) in files {
@@ -99,7 +99,8 @@ fn boxes(figures: &mut Vec<Figure>, name: (&str, &str), unit: &str, lines: Vec<L
 }
 
 /// True for series that were made of others (sums, fairness), and for what was sampled beside a
-/// flow (`TCP upload BE::tcp_cwnd`); a flow's number after the colons is a flow (`TCP upload::7`).
+/// flow (`TCP upload BE::tcp_cwnd`). With a number after the colons a series is a flow (`TCP
+/// upload::7`).
 fn derived(name: &str) -> bool {
     let beside = name.rsplit_once("::").is_some_and(|(_, what)| what.parse::<u32>().is_err());
     beside || [" sum", " avg", " fairness"].iter().any(|end| name.ends_with(end))

@@ -1,5 +1,5 @@
-//! Which of flent's tests a run is: the test decides how its series are called, and which plots
-//! flent offers.
+//! Flent's test that a run is: it decides how the run's series are called, and which plots flent
+//! offers.
 
 use simnel_sim::{Direction, FlowResult, Kind, Traffic};
 

@@ -1,7 +1,8 @@
 //! The frame of every page: all in one file, without network, for a phone and for a desk.
 //!
-//! Style and script are the front end of the site, as `npm run report` bundles it from `site/src`:
-//! files of this crate, so that cargo needs no npm. `scripts/site.sh test` compares them anew.
+//! Style and script are the front end of the site, as `npm run report` bundles it from `site/src`.
+//! They are files of this crate, so that cargo needs no npm. `scripts/site.sh test` compares them
+//! anew.
 
 use maud::{html, Markup, PreEscaped};
 use simnel_core::printable::Printable;

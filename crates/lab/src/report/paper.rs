@@ -245,7 +245,7 @@ fn judged(holds: Option<bool>) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Why claims do not hold, and why they have no witness.
+/// Reasons why claims do not hold, and why they have no witness.
 fn reasons(outcome: &Outcome) -> Markup {
     let lists = [
         ("Why some do not hold:", outcome.reasons()),

@@ -50,7 +50,7 @@ const TERMS: [(&str, &[&str], &str); 18] = [
     ("tier", &["tier", "tin "], "packets of one priority, with a share of the rate"),
 ];
 
-/// Which terms a page has explained already.
+/// Terms that a page has explained already, by their place in `TERMS`.
 #[derive(Default)]
 pub struct Terms(BTreeSet<usize>);
 

@@ -17,7 +17,7 @@ pub(super) struct Heard {
     pub(super) echoes: Vec<Echo>,
     /// From the router at home, its address, and what it answers to.
     pub(super) home: Option<(Vec<Echo>, IpAddr, &'static str)>,
-    /// When nothing was carried.
+    /// Beginning and end of the time in which nothing was carried.
     pub(super) idle: (Duration, Duration),
     /// Bytes carried, load by load.
     pub(super) carried: Vec<(Way, Carried)>,

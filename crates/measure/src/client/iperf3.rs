@@ -1,7 +1,7 @@
 //! Load from and to an iperf3 server (3.7 or later for both ways at once).
 //!
 //! A control connection carries states of a byte each, and parameters and results as JSON with
-//! their length before them; every connection begins with the test's cookie (iperf_api.h,
+//! their length before them. Every connection begins with the test's cookie (iperf_api.h,
 //! iperf_client_api.c of iperf 3.12). Downloads are counted here as they come. Of uploads the
 //! server tells the bytes of the whole time that counts: it leaves the first seconds out itself.
 
@@ -21,7 +21,7 @@ use crate::server::{is_wait, prepare, write};
 use crate::way::Way;
 use crate::Error;
 
-/// Where iperf3 listens.
+/// Port at which iperf3 listens.
 pub const PORT: u16 = 5201;
 
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::way::Way;
 use crate::Error;
 
-/// How long a load lasts: a time in which flows start, and the time that counts.
+/// Plan of a load: its direction and flows, a time in which flows start, and the time that counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) way: Way,
@@ -85,7 +85,8 @@ pub(crate) struct Meter(pub(crate) Vec<Vec<(u64, u64)>>);
 const STEP: u64 = 250_000_000;
 
 impl Meter {
-    /// When the first flow's first bytes were counted, and when the first ended.
+    /// Times of the earliest first point of all flows, and of the earliest last one: as long as all
+    /// carry. None if they are not in this order.
     pub(crate) fn ends(&self) -> Option<(u64, u64)> {
         let first = self.0.iter().filter_map(|flow| flow.first()).map(|point| point.0).min()?;
         let last = self.0.iter().filter_map(|flow| flow.last()).map(|point| point.0).min()?;

@@ -157,7 +157,7 @@ pub struct Options {
     pub peer: Peer,
     /// TCP connections each way.
     pub flows: usize,
-    /// How long the idle line is measured.
+    /// Time for which the idle line is measured.
     pub idle: Duration,
     /// Time in which flows start, before each load that counts.
     pub ramp: Duration,
@@ -209,9 +209,9 @@ pub struct Progress<'a> {
     pub total: Duration,
 }
 
-/// How long a queue may take to drain after a load.
+/// Longest time that a queue may take to drain after a load.
 const DRAIN: Duration = Duration::from_secs(12);
-/// How long a first echo may take.
+/// Longest time that a first echo may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Measures.

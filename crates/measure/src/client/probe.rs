@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// One request's fate. Times are since the measurement's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Echo {
-    /// When it was sent.
+    /// Time at which it was sent.
     pub(crate) sent: Duration,
     /// Time until it was back; None if it never came.
     pub(crate) rtt: Option<Duration>,
@@ -64,7 +64,7 @@ impl Log {
     }
 }
 
-/// How often blocked threads look whether they should end.
+/// Time between a blocked thread's looks at whether it should end.
 const STOP_CHECK: Duration = Duration::from_millis(50);
 /// Connection attempts at a time.
 const ATTEMPTS: usize = 64;

@@ -3,10 +3,10 @@
 //!
 //! The configuration that such a server hands out names a small and a large object and a place for
 //! uploads. Each second another connection loads the line, until the goodput's moving average
-//! stands still (section 4.1); then, beside the load, small requests go out on new connections and
+//! stands still (section 4.1). Then, beside the load, small requests go out on new connections and
 //! on those that carry it (section 4.2).
 //!
-//! Downloads are counted as they come, uploads as HTTP/2's flow control lets them go: what the
+//! Downloads are counted as they come, uploads as HTTP/2's flow control lets them go. What the
 //! system still holds is the same at both ends of the time that counts.
 
 use std::future::poll_fn;
@@ -37,7 +37,7 @@ use crate::error::late;
 use crate::way::Way;
 use crate::Error;
 
-/// Where configurations lie on a host that is named without a path.
+/// Path of the configuration on a host that is named without one.
 const WELL_KNOWN: &str = "/.well-known/nq";
 /// Keys of what a server is asked for, by either name that is in use.
 const KEYS: [[&str; 2]; 3] = [

@@ -19,7 +19,7 @@ const CONGESTION: &[u8] = b"cubic";
 /// Time between counts.
 const COUNTS: Duration = Duration::from_millis(50);
 
-/// How large a flow's next block is.
+/// Size of a flow's next block.
 #[derive(Debug)]
 pub(crate) struct Size {
     since: Instant,

@@ -2,7 +2,7 @@
 //!
 //! A thread for each connection, one for datagrams. Everything has a bound ([`Limits`]): lines,
 //! connections, also of one client, sessions, their time, bytes and probes. A datagram is answered
-//! by one of its own length, and only to the address that opened its session over TCP: nobody's
+//! by one of its own length, and only to the address that opened its session over TCP. So nobody's
 //! forged address gets anything. No privileges, no files.
 
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ impl Server {
         Ok(Server { tcp, udp, address, shared: Arc::new(shared) })
     }
 
-    /// Where it listens.
+    /// Address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -5,10 +5,10 @@
 //! flows of the last second → a scenario → simulated before and after → rates, waits, drops
 //! ```
 //!
-//! A flow is taken for one that takes what it gets if its direction is full and it has had drops,
-//! marks or packets queued; every other one keeps its rate. Its far end is as far away as its RTT
-//! was seen to be, else 50 ms. The line's rate cannot be seen from here: it is what is set. The
-//! scenario is part of the answer, for `simnel sim`.
+//! A TCP or QUIC flow takes what it gets if its direction is full and it has had drops, marks or
+//! packets queued. Every other one keeps its rate. Its far end is as far away as its RTT was seen
+//! to be, else 50 ms. The line's rate cannot be seen from here: it is what is set. The scenario is
+//! part of the answer, for `simnel sim`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -28,7 +28,8 @@ const UNLIMITED: u64 = 10_000_000;
 const LASTS_MS: std::ops::RangeInclusive<u64> = 500..=20_000;
 /// Share of the limit from which on a direction is full, in hundredths.
 const FULL: u64 = 85;
-/// Where nobody tells of a flow's drops, one with such a part of the limit takes what it gets.
+/// Divisor of the limit. If nobody tells of a flow's drops, one with at least that part of the
+/// limit takes what it gets.
 const PART: u64 = 20;
 /// TCP's packets that are no longer on average carry acknowledgements only.
 const ACK: u64 = 100;
@@ -75,7 +76,7 @@ struct Way {
 /// limit it to `rate` bit/s.
 ///
 /// # Errors
-/// Why it cannot be simulated.
+/// Reason why it cannot be simulated, in words.
 pub(crate) fn effect(
     view: &View,
     direction: Direction,

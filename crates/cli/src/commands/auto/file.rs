@@ -40,8 +40,8 @@ pub fn words(file: &str, interface: &str, proposed: &str) -> String {
     [own].into_iter().chain(more).collect::<Vec<_>>().join(" ")
 }
 
-/// `old` with what was found of `interface`: the values of `download`, `upload` and `qdisc` in its
-/// table, or a table of its own after all others. All else stays, byte by byte.
+/// `old` with what was found of `interface`. The values of `download`, `upload` and `qdisc` are set
+/// in its table, or in a table of its own after all others. All else stays, byte by byte.
 ///
 /// # Errors
 /// The old file's fault, if the result is no configuration file; rates that follow the line.

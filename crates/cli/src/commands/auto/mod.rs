@@ -72,9 +72,9 @@ pub struct Plan {
     config: PathBuf,
 }
 
-/// How often rates may be lowered.
+/// Trials at most: one of the proposal, and one after each lowering of its rates.
 const ATTEMPTS: usize = 3;
-/// How long an unattended trial lasts.
+/// Length of an unattended trial.
 const TRIAL: &str = "10m";
 
 /// Runs `simnel setup`.
@@ -95,7 +95,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How what `file` says begins, and how it ends. The service reads its own file only.
+/// Commands, in words, that begin and that end what `file` says. The service reads its own file
+/// only.
 fn beginning_and_end(file: &Path) -> (String, &'static str) {
     let by_hand = format!("`simnel daemon --config {}`", quoted(file));
     match file == Path::new(config::DEFAULT_FILE) {

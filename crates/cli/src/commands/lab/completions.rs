@@ -1,5 +1,6 @@
-//! `simnel completions SHELL`: a script that asks this program what may come next: commands and
-//! options from the definition of the help, and words, interfaces and experiments that there are.
+//! `simnel completions SHELL`: a script that asks this program what may come next. Commands and
+//! options come from the definition of the help; words, interfaces and experiments are those that
+//! there are.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,9 +1,9 @@
 //! Places of what is written: `--report PATH` on every command that writes a page.
 //!
-//! A path that ends in .html, or that is a device, is the page; any other is a folder in which the
-//! page has the name that it has by default, so that pages of different things stand side by side.
-//! That name says what was asked. A page has a mark of the files that it was made of at its end,
-//! and a name of ours is not taken from a page of other files. Nor is a file of another kind
+//! A path that ends in .html, or that is a device, is the page. Any other is a folder in which the
+//! page has its usual name, so that pages of different things stand side by side. That name says
+//! what was asked. A page has a mark of the files that it was made of at its end. A page with a
+//! usual name is not overwritten by one that is made of other files. Nor is a file of another kind
 //! overwritten: it is what somebody forgot to say -o before.
 
 use std::ffi::OsStr;
@@ -80,8 +80,8 @@ impl Page {
         end.contains(MARK) && !end.contains(&mark)
     }
 
-    /// The hash of its files' paths, as they lead from its folder: both may move together, and a
-    /// page that is given away names no folders.
+    /// The hash of its files' paths, as they lead from its folder; None if it is made of no files.
+    /// So page and files may move together, and a page that is given away names no folders.
     fn mark(&self) -> Option<String> {
         let folder = folder(&self.path)?;
         let mut paths = Vec::new();

@@ -1,6 +1,6 @@
-//! How far a long command is.
+//! Progress of a long command.
 //!
-//! On a terminal a bar appears after a second, whether or not anything is done by then: a thread of
+//! On a terminal a bar appears after a second, whether or not anything is done by then. A thread of
 //! its own shows it and keeps it moving, so that the bar does not depend on how finely the work
 //! reports. Nothing is drawn anywhere else.
 

@@ -1,8 +1,8 @@
 //! `simnel demo --shell`: a shell on the router of a home network, to try everything out.
 //!
-//! Namespaces, line and server are the testbed's. The shell has a mount namespace of its own
-//! (`ip netns exec` makes one), in which the directories of gateways and of their configuration are
-//! empty ones: nothing of this machine's is seen or touched.
+//! Namespaces, line and server are the testbed's. The shell has a mount namespace of its own (`ip
+//! netns exec` makes one). In it the directories of gateways and of their configuration are empty
+//! ones: nothing of this machine's is seen or touched.
 
 use std::fs::{self, Permissions};
 use std::io::{self, IsTerminal};

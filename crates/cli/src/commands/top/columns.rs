@@ -1,4 +1,4 @@
-//! Which columns of a table a screen has room for.
+//! Choice of the columns of a table that a screen has room for.
 //!
 //! A column is whole or missing: a number that lacks a digit would be another one. Columns leave
 //! by their rank, the highest first.

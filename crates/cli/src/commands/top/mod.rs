@@ -123,7 +123,7 @@ fn only_one(args: &Args) -> miette::Result<String> {
     }
 }
 
-/// Where looks come from.
+/// Source of looks at one interface.
 struct Source {
     directory: std::path::PathBuf,
     interface: String,

@@ -1,4 +1,4 @@
-//! How `simnel top` looks at 80 columns; a narrower screen shows fewer of them.
+//! The screen of `simnel top` at 80 columns; a narrower one shows fewer of them.
 //!
 //! ```text
 //! wan  the upload is full: laptop, 3 flows; calls wait 4.2 ms

@@ -45,7 +45,7 @@ pub struct State {
     pub typing: bool,
     /// Rows whose text holds this are shown.
     pub filter: String,
-    /// Which table.
+    /// The table that is shown.
     pub table: Table,
     /// Column that each table is sorted by.
     pub sort: [usize; 2],
@@ -53,7 +53,7 @@ pub struct State {
     pub reversed: bool,
     /// Rows of the table above the first shown.
     pub scrolled: usize,
-    /// Why the last look failed.
+    /// Reason why the last look failed, if it did.
     pub trouble: Option<String>,
 }
 

@@ -37,7 +37,7 @@ pub struct Case {
     pub configuration: String,
     /// Jiffies a second, which are compiled into the oracle.
     pub hz: u32,
-    /// When the discipline is made, in nanoseconds.
+    /// Time at which the discipline is made, in nanoseconds.
     pub start: u64,
     /// Packets.
     pub traffic: Traffic,
@@ -45,7 +45,7 @@ pub struct Case {
     pub commands: Vec<(usize, String)>,
 }
 
-/// How a case went.
+/// Result of a case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     /// `group/name`.

@@ -8,7 +8,7 @@ use simnel_core::random::Random;
 /// Packets to come.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Traffic {
-    /// Where chance begins.
+    /// Seed of all that is by chance.
     pub seed: u64,
     /// Packets.
     pub count: usize,
@@ -49,8 +49,9 @@ struct Progress {
 }
 
 impl Traffic {
-    /// Lines of a recording's `.csv` from `start` on, with `commands` behind packets of these
-    /// numbers, a look at the end and a second of rest; and how many packets there are.
+    /// Lines of a recording's `.csv` from `start` on, and how many packets there are. Each of
+    /// `commands` stands behind the packet of its number. At the end come a second of rest and a
+    /// look.
     pub fn write(&self, start: u64, commands: &[(usize, String)]) -> (String, usize) {
         let mut random = Random::derive(self.seed, 0);
         let mut text = String::with_capacity(100 * self.count);

@@ -2,7 +2,7 @@
 //!
 //! Lines of a recording's `.csv` beside arrivals: `T,change,HEX[,WORDS]`, `T,reset`, `T,stats`. HEX
 //! is the body of `TCA_OPTIONS` that Linux was given. Ours reads the same, so that what is absent
-//! stays as it is in both; disciplines whose attributes ours does not read have WORDS, which say
+//! stays as it is in both. Disciplines whose attributes ours does not read have WORDS, which say
 //! all.
 
 use simnel_core::netlink::Options;
@@ -16,7 +16,7 @@ use super::row::number;
 pub struct Command {
     /// When.
     pub time: Time,
-    /// How many packets have arrived by then.
+    /// Number of packets that have arrived by then.
     pub arrived: usize,
     /// The command.
     pub what: What,

@@ -1,8 +1,9 @@
 //! Finds the first event in which a replay differs from its recording.
 //!
-//! Order, times, drops, CE marks and lengths on the line are always compared; tier and queue when
-//! both sides give them; a length when the recording gives one. After the first difference the two
-//! sides are in different states and nothing further means anything, so the comparison ends there.
+//! Order, times, drops and CE marks are always compared. Tier and queue are compared when both
+//! sides give them, a length on the line when the recording gives one. After the first difference
+//! the two sides are in different states and nothing further means anything, so the comparison ends
+//! there.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -84,8 +85,8 @@ impl Difference {
     }
 }
 
-/// The number of equal events from the beginning, and the first difference if there is one: in
-/// what became of a packet, or else in what was counted.
+/// The number of equal events from the beginning, and the first difference if there is one. It is
+/// in what became of a packet, or else in what was counted.
 pub fn compare(recording: &Recording, ours: &Replayed) -> (usize, Option<Difference>) {
     let expected = sorted(recording, &recording.expected);
     let events = sorted(recording, &ours.events);

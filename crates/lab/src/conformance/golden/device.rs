@@ -2,7 +2,7 @@
 //!
 //! Two kinds. An *infinitely fast* device takes packets until there are none, after each enqueue
 //! and whenever the watchdog ([`Qdisc::next_event`]) fires. A *link* takes one packet, is busy for
-//! `floor(bytes * 8 * 10^9 / rate)` ns, and then takes the next; an idle link tries once after each
+//! `floor(bytes * 8 * 10^9 / rate)` ns, and then takes the next. An idle link tries once after each
 //! enqueue and whenever the watchdog fires.
 //!
 //! Everything up to and including the time of an arrival happens before it. At equal times a link
@@ -22,7 +22,7 @@ use super::owner::{descriptor, Owner};
 use super::statistics::{self, Statistics};
 use super::Place;
 
-/// How often a watchdog may fire at one and the same time without a packet to show for it.
+/// Times that a watchdog may fire at one and the same moment without a packet to show for it.
 const FRUITLESS_LIMIT: u32 = 1000;
 
 /// A replay that could not go on.
@@ -93,10 +93,10 @@ pub fn replay(
 /// For each packet [`run_until`](Self::run_until) its time, then [`arrive`](Self::arrive).
 pub struct VirtualDevice<'a, J, Q: Qdisc + ?Sized = dyn Qdisc> {
     qdisc: &'a mut Q,
-    /// Where it is written what becomes of the packets.
+    /// Journal of what becomes of the packets.
     pub journal: J,
     link: Link,
-    /// When a busy link becomes free.
+    /// Time at which a busy link becomes free; None if nothing is being sent.
     busy_until: Option<Time>,
     /// For when the watchdog was armed before the settings changed: Linux leaves it so until the
     /// discipline is next asked for a packet.
@@ -220,7 +220,7 @@ impl<'a, J: Journal, Q: Qdisc + ?Sized> VirtualDevice<'a, J, Q> {
     }
 }
 
-/// How long `bytes` take at `rate` bits per second, rounded down.
+/// Time that `bytes` take at `rate` bits per second, rounded down to whole nanoseconds.
 fn transmission(bytes: u32, rate: u64) -> Span {
     const NANOS: u64 = 8 * 1_000_000_000;
     // All lengths below 2 GB fit; a division of 128 bits is several times as slow.

@@ -1,7 +1,7 @@
 //! Reading recordings: three files each, all lines checked, errors that name file and line.
 //!
-//! The CSV has one event a line with trailing empty columns left off; the `.out` has one outcome a
-//! line, and `# …` lines for flow hashes and final state; the JSON holds the configuration. What a
+//! The CSV has one event a line with trailing empty columns left off. The `.out` has one outcome a
+//! line, and `# …` lines for flow hashes and final state. The JSON holds the configuration. What a
 //! discipline later needs and this module does not interpret stays available as [`Values`].
 
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub struct Recording {
     pub args: Vec<(String, String)>,
     /// The device that takes packets out.
     pub link: Link,
-    /// When the discipline was made.
+    /// Time at which the discipline was made.
     pub start: Time,
     /// Packets in order of arrival; the index is the packet's id.
     pub arrivals: Vec<Arrival>,
@@ -153,7 +153,7 @@ pub struct Event {
     pub fate: Fate,
 }
 
-/// How a packet left the discipline.
+/// Way in which a packet left the discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Sent.
@@ -428,7 +428,7 @@ impl Recording {
         value.parse().map(Some).map_err(fail)
     }
 
-    /// Where the kernel's random numbers began.
+    /// Seed of the kernel's random numbers.
     pub fn seed(&self) -> Result<u64, FormatError> {
         let path = Path::new(&self.group).join(&self.name);
         let missing = || FormatError::whole(&path, "the argument `seed=` is missing");
@@ -448,7 +448,7 @@ impl Recording {
         }
     }
 
-    /// How many events of each kind are expected.
+    /// Numbers of expected events, by kind.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for event in &self.expected {

@@ -32,7 +32,7 @@ pub struct Losses {
     pub(super) enqueueing: bool,
     /// Packets that it gives back meanwhile.
     pub(super) given_back: Vec<u64>,
-    /// How many there were.
+    /// Number of packets lost so far.
     pub(super) count: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The ledger of chosen deviations: where we differ from Linux on purpose, and why.
 //!
 //! A TOML file of `[[deviation]]` tables. A difference that no entry covers fails the comparison,
-//! and so does an entry that covers no difference: the ledger always says exactly what is true.
+//! and so does an entry that covers no difference. So the ledger always says exactly what is true.
 
 use crate::pattern::fits;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub struct Deviation {
     /// At least so many events from the beginning are equal. Keeps the deviation from growing.
     #[serde(default)]
     pub equal_events: usize,
-    /// Why we do otherwise.
+    /// Reason why we do otherwise.
     pub reason: String,
 }
 

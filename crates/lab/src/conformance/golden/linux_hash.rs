@@ -5,10 +5,11 @@
 //! directions of a connection hash alike.
 //!
 //! *Hosts* (cake): a recording prints `srchash=` and `dsthash=`, computed over keys without a
-//! network protocol; the kernel hashes with it, and so indexes its host table (and, in the modes
-//! that hash hosts only, its queues) by another number. All is zero there but the network protocol
-//! and one address, which comes second by the order. The layout was found by looking for the one
-//! that gives the printed hashes; with the protocol in it, it gives the printed queues.
+//! network protocol. The kernel hashes with it, and so indexes its host table by another number. In
+//! the modes that hash hosts only, it indexes its queues by that number, too. All is zero there but
+//! the network protocol and one address, which comes second by the order. The layout was found by
+//! looking for the one that gives the printed hashes; with the protocol in it, it gives the printed
+//! queues.
 //!
 //! *Flows* (sfq): the discipline draws keys of its own, and hashes what is queued anew with each.
 

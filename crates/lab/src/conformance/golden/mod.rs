@@ -1,11 +1,12 @@
 //! Recordings of Linux's queue disciplines, replayed through ours and compared packet by packet.
 //!
-//! A recording is one configuration of one discipline of Linux 6.1, made from the unmodified kernel
-//! source on a virtual clock: arrivals (`NAME.csv.gz`), what happened to each packet
-//! (`NAME.out.gz`) and the configuration (`NAME.json`). `conformance/golden/README.md` describes
-//! the format. [`replay`] drives a discipline through the arrivals under the same virtual device,
-//! with the same flow hashes and the same random numbers; [`compare`] finds the first event that
-//! differs; the [`Ledger`] lists the deviations that we chose, with reasons.
+//! A recording is one configuration of one discipline of Linux, 6.1 unless it names another
+//! release. It was made from the unmodified kernel source on a virtual clock. It has arrivals
+//! (`NAME.csv.gz`), what happened to each packet (`NAME.out.gz`) and the configuration
+//! (`NAME.json`). `conformance/golden/README.md` describes the format. [`replay`] drives a
+//! discipline through the arrivals under the same virtual device, with the same flow hashes and the
+//! same random numbers. [`compare`] finds the first event that differs. The [`Ledger`] lists the
+//! deviations that we chose, with reasons.
 //!
 //! Nothing here knows any discipline: a [`Factory`] makes one from the recording's `tc` words;
 //! [`build`] is the one that knows all of ours.
@@ -63,7 +64,7 @@ pub fn build(words: &[String], device: &Device) -> Result<Box<dyn Managed + Send
     qdisc::build(&config, device).map_err(|error| error.to_string())
 }
 
-/// How many events of each kind a recording expects.
+/// Numbers of events that a recording expects, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets sent.

@@ -2,7 +2,7 @@
 //!
 //! The discipline sees Linux's hashes: the low half of `Packet::flow` and both host hashes are the
 //! recorded ones (rebuilt from the recording's key). The high half is a hash of the five-tuple's
-//! text, so that two connections which share a queue hash (both directions of one do, in Linux) are
+//! text. So two connections which share a queue hash (both directions of one do, in Linux) are
 //! still told apart.
 
 use simnel_core::packet::Flags;

@@ -26,9 +26,8 @@ pub struct Arrival {
     pub tcp: Option<Tcp>,
 }
 
-/// One line of a `.csv` file: packet number `id` and its tuple as written (its index is left at 0),
-/// or None for a line that only lets time pass until the new value of `clock`, which never goes
-/// back.
+/// One line of a `.csv` file: packet number `id` and its tuple as written (its index is left at 0).
+/// None for a line that only lets time pass until the new value of `clock`, which never goes back.
 pub fn parse_line<'a>(
     line: &'a str,
     clock: &mut Time,

@@ -247,7 +247,7 @@ fn drop_active_queues(words: &mut Vec<u32>) {
     }
 }
 
-/// Which of cake's statistics the `n`-th word belongs to: `TCA_CAKE_STATS_*`, and
+/// Name of the statistic of cake that the `n`-th word belongs to: `TCA_CAKE_STATS_*`, and
 /// `TCA_CAKE_TIN_STATS_*` with the tier before it.
 fn cake_name(words: &[u32], n: usize) -> Option<String> {
     const OWN: &[&str] = &[

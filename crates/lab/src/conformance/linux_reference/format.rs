@@ -21,7 +21,7 @@ pub struct Recording {
     /// The value of `net.ipv4.tcp_ecn`.
     #[serde(default)]
     pub ecn: u32,
-    /// How long each run took.
+    /// Length of each run, in seconds.
     pub duration_s: f64,
     /// The router's set-up, a command a line.
     #[serde(default)]

@@ -28,7 +28,7 @@ pub struct Entry {
     /// Only where runs scatter so much that so few say no more ([`Line::scatter`]).
     #[serde(default)]
     pub scatter: bool,
-    /// Why it is so.
+    /// Reason for the difference.
     pub reason: String,
 }
 
@@ -44,7 +44,7 @@ impl Ledger {
         }
     }
 
-    /// Why the figure of `line` may differ.
+    /// Reason why the figure of `line` may differ; None if no entry covers it.
     pub fn reason(&self, line: &Line) -> Option<String> {
         let entry = self.entries.iter().find(|entry| entry.fits(line))?;
         match (entry.scatter, line.linux_range, line.our_range) {

@@ -53,7 +53,7 @@ impl Line {
     }
 }
 
-/// How much a figure may differ.
+/// Difference that a figure may have from Linux's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// Goodput: 5 %.
@@ -70,7 +70,8 @@ impl Tolerance {
         self.excess(linux, ours) <= 0.0
     }
 
-    /// How far `ours` is beyond what is tolerated; negative if it is not.
+    /// Amount by which the difference is beyond what is tolerated; zero or less if it is not
+    /// beyond.
     fn excess(self, linux: f64, ours: f64) -> f64 {
         let tolerated = match self {
             Tolerance::Goodput => 0.05 * linux,
@@ -105,8 +106,8 @@ impl Sample {
         squares / (self.values.len() as f64 - 1.0).max(1.0)
     }
 
-    /// True if the means of `self` and `other`, apart by more than is tolerated, are still within
-    /// three standard errors of that: with so few runs of such scatter they say no more. The
+    /// True if the means of `self` and `other` are apart by more than is tolerated, but still
+    /// within three standard errors of that. With so few runs of such scatter they say no more. The
     /// scatter of either is taken for both, whichever is larger: a recording has two runs.
     fn scatters_with(&self, other: &Sample) -> bool {
         let variance = self.variance().max(other.variance());
@@ -177,8 +178,8 @@ pub(super) fn measure(name: &str, recording: &Recording, seeds: u64) -> Vec<Line
     lines
 }
 
-/// The group that a TCP flow's figures count for: direction, congestion control, mark, the hosts if
-/// a run has several, and whether it has a size.
+/// The group that a TCP flow's figures count for. Its name has direction, congestion control, mark,
+/// the hosts if a run has several, and whether the flow has a size.
 fn group(run: &Run, flow: &Flow) -> String {
     let direction = flow.dir.as_deref().unwrap_or("up");
     let control = flow.cc.as_deref().unwrap_or("tcp");

@@ -1,11 +1,11 @@
 //! The simulator against real Linux: recorded situations, simulated and compared.
 //!
-//! A recording is one JSON file: the set-up (`tc` lines, round-trip time, ECN, and each flow's
-//! direction, congestion control, mark and start) and what Linux measured over several runs.
-//! [`compare`] builds the scenario from the set-up alone, runs it over several seeds and puts both
-//! side by side: goodput of each flow group, mean added latency of each class of probe, drops and
-//! marks of each direction. What is beyond tolerance needs a line in the [`Ledger`] with its
-//! reason, and a line that covers nothing is an error too.
+//! A recording is one JSON file: the set-up and what Linux measured over several runs. The set-up
+//! is `tc` lines, round-trip time, ECN, and each flow's direction, congestion control, mark and
+//! start. [`compare`] builds the scenario from the set-up alone, runs it over several seeds and
+//! puts both side by side. Compared are goodput of each flow group, mean added latency of each
+//! class of probe, drops and marks of each direction. What is beyond tolerance needs a line in the
+//! [`Ledger`] with its reason, and a line that covers nothing is an error too.
 
 use std::path::{Path, PathBuf};
 

@@ -21,8 +21,8 @@ const READING: Span = Span::from_millis(10);
 const STAGGER: Span = Span::from_millis(20);
 /// Time by which netem lets a packet go too late in the recordings: 64 or 320 ns, 130 on average.
 /// RTTs of an idle path are then two different numbers of µs. If they were all alike, BBR flows
-/// that start within a round trip would look for the least RTT together ever after, and none would
-/// see the rate that others leave meanwhile.
+/// that start within a round trip would look for the least RTT together ever after. None of them
+/// would see the rate that others leave meanwhile.
 const LATENESS: Span = Span(130);
 /// Memory of a segment beside its payload, beyond which a recording makes no sense.
 const MOST_OVERHEAD: u64 = 65_536;
@@ -81,8 +81,8 @@ impl Situation {
         Ok(run)
     }
 
-    /// The same with flows that start up to `STAGGER` later, at times that the seed draws: what
-    /// depends on how flows and timers fall together shows as scatter.
+    /// The same with flows that start up to `STAGGER` later, at times that the seed draws. What
+    /// depends on how flows and timers fall together then shows as scatter.
     pub fn staggered(&self) -> Setup {
         let mut setup = self.setup.clone();
         setup.traffic.iter_mut().for_each(|traffic| traffic.stagger = STAGGER);

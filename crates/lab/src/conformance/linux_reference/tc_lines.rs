@@ -1,11 +1,11 @@
 //! `tc` commands of a port to a line: rate, shaper, loss, and the discipline that does the work.
 //!
 //! Forms that the recordings use: a discipline at the root; htb with one class and a discipline
-//! under it, or a tree of them; tbf likewise, or with its own FIFO; netem for loss, delay and
-//! rate. htb becomes the line's token bucket, netem its loss and, with a rate, a wire behind a
-//! FIFO; everything else is handed to the core's own `tc` parser as it stands. So is tbf, since it
-//! takes a packet from what is below before it may leave: there a packet more, or less, waits
-//! under the eyes of an AQM.
+//! under it, or a tree of them. Also tbf, likewise or with its own FIFO, and netem for loss, delay
+//! and rate. htb becomes the line's token bucket, netem its loss and, with a rate, a wire behind a
+//! FIFO. Everything else is handed to the core's own `tc` parser as it stands. So is tbf, since it
+//! takes a packet from what is below before that packet may leave. A packet more, or less, then
+//! waits under the eyes of an AQM.
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Arithmetic;

@@ -1,10 +1,10 @@
 //! Captures: pcap and pcapng, as packets.
 //!
-//! Read here and not by a library: of the two in use, one takes all times for nanoseconds and
+//! Read here and not by a library. Of the two in use, one takes all times for nanoseconds and
 //! refuses what `tcpdump -s` writes, the other allocates for each packet. What is read is the
 //! framing only (IETF draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng); headers are `wire`'s
-//! job. Both byte orders; pcap in µs, in ns and with Kuznetzov's longer records, pcapng with
-//! `if_tsresol` and `if_tsoffset`, any number of sections and interfaces.
+//! job. Both byte orders are read. So are pcap in µs, in ns and with Kuznetzov's longer records;
+//! and pcapng with `if_tsresol` and `if_tsoffset`, any number of sections and interfaces.
 //!
 //! Captures of several queues are not always in order. A packet that lies before the one before it
 //! is taken as arriving together with that, and counted.
@@ -50,7 +50,7 @@ struct Reader {
     cut_short: u64,
     link: LinkLayer,
     wire_len: u32,
-    /// Where in the window the present packet lies.
+    /// Place of the present packet in the window.
     present: Range<usize>,
     /// The present packet, where its link header had to be rewritten.
     rewritten: Vec<u8>,
@@ -185,7 +185,7 @@ impl Reader {
     }
 }
 
-/// How a file says what its packets are.
+/// Form in which a file holds its packets.
 trait Format {
     /// Goes to the next packet: places it in the reader.
     fn advance(&mut self, reader: &mut Reader) -> Result<Option<Time>, TraceError>;

@@ -34,7 +34,7 @@ pub trait Sink {
 pub struct Waiting<N> {
     /// Number of the packet in the trace, from 0.
     pub id: u64,
-    /// When it came.
+    /// Time of its arrival.
     pub arrived: Time,
     /// Bytes.
     pub len: u32,
@@ -42,9 +42,9 @@ pub struct Waiting<N> {
     pub note: N,
 }
 
-/// Sends all of `source` through the discipline that `make` makes for the time of the first packet,
-/// and lets `link` take packets out until the trace's end, or until nothing is queued. `step` is
-/// called now and then, for progress.
+/// Sends all of `source` through the discipline that `make` makes for the time of the first packet.
+/// `link` takes packets out until the trace's end, or until nothing is queued. `step` is called now
+/// and then, for progress.
 pub fn drive<S: Sink>(
     source: &mut dyn Source,
     make: impl FnOnce(Time) -> Result<Box<dyn Managed + Send>, String>,

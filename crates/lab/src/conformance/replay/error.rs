@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::conformance::golden::ReplayError;
 
-/// Where in a trace something is wrong.
+/// Place in a trace at which something is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The file as such.
@@ -22,7 +22,7 @@ pub enum Place {
 pub struct TraceError {
     /// The file.
     pub path: PathBuf,
-    /// Where in it.
+    /// Place in it.
     pub place: Place,
     /// The fault.
     pub problem: String,

@@ -46,7 +46,7 @@ pub(super) enum LinkType {
     Ppp,
 }
 
-/// Where the part begins that `wire` reads.
+/// Place in a frame at which the part begins that `wire` reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) link: LinkLayer,

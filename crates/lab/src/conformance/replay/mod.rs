@@ -3,11 +3,12 @@
 //!
 //! [`open`] reads arrivals as CSV, captures and our own binary traces ([`records`]), a packet at a
 //! time. [`drive`] sends them through a discipline in front of the recordings' virtual device
-//! ([`VirtualDevice`](super::golden::VirtualDevice)) and tells a [`Sink`] what becomes of each:
+//! ([`VirtualDevice`](super::golden::VirtualDevice)). It tells a [`Sink`] what becomes of each:
 //! [`Events`] writes it down in the recordings' format, [`Tally`] sums it up.
 //!
-//! Memory is bounded, however long the trace and however many its flows: a read-ahead buffer, the
-//! packets that wait in the discipline (its own limit), and [`shares::CAPACITY`] flows and hosts.
+//! Memory is bounded, however long the trace and however many its flows. It holds a read-ahead
+//! buffer, the packets that wait in the discipline (its own limit), and [`shares::CAPACITY`] flows
+//! and hosts.
 
 use std::path::Path;
 

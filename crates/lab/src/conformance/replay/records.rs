@@ -32,8 +32,8 @@
 //! | 32 | 16+16 | source and destination of the flow; IPv4 in the first four bytes |
 //! | 64 | 4+4+4 | acknowledgement, timestamp value, timestamp echo |
 //!
-//! Fields not named are zero. A packet with SACK blocks is followed by a record with 255 at 16 and
-//! the blocks' left and right edges from 32 on, four bytes each.
+//! Fields not named are zero. A packet with SACK blocks is followed by a record with 255 at 16. It
+//! has the blocks' left and right edges from 32 on, four bytes each.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ use super::error::{Failure, Place, TraceError};
 use super::source::Source;
 use super::window::Window;
 
-/// How the file begins.
+/// First bytes of the file.
 pub const MAGIC: [u8; 8] = *b"\x93SIMNEL\n";
 /// Bytes of the header and of each record.
 pub const SIZE: usize = 80;

@@ -1,10 +1,10 @@
 //! Shares of flows, in bounded memory.
 //!
-//! A table holds [`CAPACITY`] flows (or hosts) exactly. When it is full, of those without a packet
-//! in the queue the half with the fewest bytes is summed up as *the rest*: their number, their
-//! bytes, and the squares of these, so that totals stay exact. What is summed up and comes again is
-//! counted as a new one; so beyond the capacity the number of flows is too high, and Jain's index
-//! too low, by those that came again.
+//! A table holds [`CAPACITY`] flows (or hosts) exactly. When it is full, it looks at those without
+//! a packet in the queue, and sums up the half with the fewest bytes. Of this *rest* their number,
+//! their bytes, and the squares of these are kept, so that totals stay exact. What is summed up and
+//! comes again is counted as a new one. So beyond the capacity the number of flows is too high, and
+//! Jain's index too low, by those that came again.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -56,7 +56,7 @@ pub struct Entry<L> {
     pub counts: Counts,
 }
 
-/// Where an entry was found: as long as the table is the same, that is where it is.
+/// Place at which an entry was found: it is still there as long as no entry of the table has moved.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     key: u64,
@@ -67,7 +67,7 @@ pub struct Found {
 /// All that is no longer told apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rest {
-    /// How many there were.
+    /// Number of entries that were summed up.
     pub entries: u64,
     /// Their share together.
     pub counts: Counts,

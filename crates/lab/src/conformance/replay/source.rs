@@ -1,4 +1,4 @@
-//! Where packets come from: one interface over all kinds of file.
+//! Sources of packets: one interface over all kinds of file.
 
 use simnel_core::wire::tcp::AckView;
 use simnel_core::wire::FlowKeys;

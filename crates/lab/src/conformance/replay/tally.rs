@@ -227,7 +227,7 @@ pub struct Quantiles {
 /// Shares of the bytes sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shares {
-    /// How many there are.
+    /// Number of flows or hosts.
     pub count: u64,
     /// Jain's index of their bytes; none below two.
     pub jain: Option<f64>,

@@ -116,8 +116,8 @@ fn bulk() -> Traffic {
     Traffic::bulk().ecn(EcnMode::Off).stagger(ms(200))
 }
 
-/// The real-time response under load test: classes in turn, UDP probes that ask when the answer has
-/// come, as netperf's UDP_RR does for flent, and an ICMP probe.
+/// The real-time response under load test: transfers with the classes in turn, UDP probes, and an
+/// ICMP probe. The UDP probes ask when the answer has come, as netperf's UDP_RR does for flent.
 pub(super) fn rrul(file: File, transfers: Traffic) -> File {
     file.traffic(transfers.both_ways().count(4).dscp(&["BE", "CS1", "CS5", "EF"]))
         .traffic(Traffic::rr().name("ping").count(3).dscp(&["BE", "CS1", "EF"]))
@@ -203,7 +203,8 @@ fn a2_figures(measures: &Measures) -> Vec<Figure> {
 }
 
 /// The modes of host isolation, by the paper's words. Its algorithm 2 counts every active flow as
-/// load of a host; Linux since 2019 only those that have a standing queue, which is the default.
+/// load of a host. Linux since 2019 counts only those that have a standing queue, which is the
+/// default.
 const ISOLATION: [(&str, &str); 8] = [
     ("fq_codel", "fq_codel"),
     ("flows", "cake bandwidth {rate} besteffort flows"),

@@ -10,7 +10,7 @@ use super::measure::{Measure, Measures};
 use crate::figures::Stated;
 use crate::statistics::{number, Estimate};
 
-/// How far a simulated value may be from a stated one: the larger of the two.
+/// Allowed distance of a simulated value from a stated one: the larger of the two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Share of the stated value.
@@ -34,7 +34,7 @@ impl Tolerance {
     }
 }
 
-/// How a claim is judged: by means over the repetitions.
+/// Rule that judges a claim, by means over the repetitions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judge {
     /// The measure is the value.
@@ -74,7 +74,7 @@ pub struct Claim {
     pub text: String,
     /// The value or relation that the paper states.
     pub stated: String,
-    /// How it is judged.
+    /// Rule that judges it.
     pub judge: Judge,
 }
 

@@ -1,10 +1,11 @@
 //! Controlling Queue Delay (Nichols, Jacobson, ACM Queue 2012): C1 to C7.
 //!
-//! The paper's simulations: all data flows one way over one bottleneck; file transfers (CUBIC,
-//! SACK), PackMime web traffic (New Reno) at a rate of connections, a 64 kbit/s stream of 100-byte
-//! packets. CoDel with its constants, dropping, before a buffer of eight bandwidth-delay products;
-//! RED as ns-2 configures itself from the link's rate and delay; tail drop with one product. Grids
-//! of loads are runs of one arm: a measure has a value for each of them.
+//! The paper's simulations: all data flows one way over one bottleneck. There are file transfers
+//! (CUBIC, SACK), PackMime web traffic (New Reno) at a rate of connections, and a 64 kbit/s stream
+//! of 100-byte packets. CoDel has its constants and a buffer of eight bandwidth-delay products, and
+//! drops rather than marks. RED is as ns-2 configures itself from the link's rate and delay. Tail
+//! drop has a buffer of one product. Grids of loads are runs of one arm: a measure has a value for
+//! each of them.
 
 use std::fmt::Display;
 
@@ -157,8 +158,8 @@ fn web(connections: u32) -> Traffic {
     Traffic::web().per_second(connections.into()).cc(Reno).ecn(EcnMode::Off)
 }
 
-/// The stream of 100-byte packets, of which 72 are payload, that comes to 64 kbit/s with headers:
-/// "configured at 64 Kbps in 100-byte packets", where ns-2 counts whole packets.
+/// The stream of 100-byte packets, of which 72 are payload, that comes to 64 kbit/s with headers.
+/// The paper has it "configured at 64 Kbps in 100-byte packets", where ns-2 counts whole packets.
 fn voice() -> Traffic {
     Traffic::cbr().rate(Rate::from_bits(64_000 * 72 / 100)).size(72)
 }
@@ -253,7 +254,7 @@ fn grid_figures(id: &str, rates: &[u32], measures: &Measures) -> Vec<Figure> {
 const SCHEDULE: [(u64, u64); 6] = [(0, 100), (50, 10), (100, 1), (150, 50), (200, 1), (250, 100)];
 pub(super) const BUFFERS: [u32; 2] = [830, 10];
 
-/// When the rate falls, in seconds.
+/// Times at which the rate falls, in seconds.
 pub(super) const FALLS: [u32; 3] = [50, 100, 200];
 
 fn dynamic(words: &str) -> File {
@@ -285,8 +286,8 @@ fn dynamic_arms() -> Vec<Arm> {
     arms
 }
 
-/// Time that CoDel takes to a new control point: from when the delay passes the target after the
-/// rate has fallen, for good, to the first drop. Looked at every millisecond.
+/// Time that CoDel takes to a new control point after the rate has fallen. It begins when the delay
+/// passes the target for good, and ends at the first drop. Looked at every millisecond.
 fn control_points(seed: u64) -> Sample {
     const TARGET: Span = Span::from_millis(5);
     const STEP: Span = Span::from_millis(1);
@@ -316,8 +317,9 @@ fn control_points(seed: u64) -> Sample {
     sample
 }
 
-/// Delay over time as a small probe sees it, every 20 ms: quantiles are shares of time, as the
-/// paper gives them; peaks in the five seconds before and after the rate's falls; payload moved.
+/// Delay over time as a small probe sees it, every 20 ms. Quantiles are shares of time, as the
+/// paper gives them. Peaks are those of the five seconds before and after each fall of the rate.
+/// The payload moved is measured, too.
 fn dynamic_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
     let delay = view.delay("probe");

@@ -1,7 +1,7 @@
 //! Disciplines beyond the papers' own that take part wherever disciplines compete.
 //!
-//! A discipline says so itself in [`CONTENDERS`](simnel_core::qdisc::Described::CONTENDERS), and
-//! is then in every experiment and figure of A2, A3, A5, all of B but B8, all of E, and C1 to C6.
+//! A discipline says so itself in [`CONTENDERS`](simnel_core::qdisc::Described::CONTENDERS). It is
+//! then in every experiment and figure of A2, A3, A5, all of B but B8, all of E, and C1 to C6.
 //! Claims are about the papers' own and stay as they are. docs/LAB.md walks through adding one.
 
 use simnel_core::qdisc;

@@ -34,8 +34,8 @@ pub fn plain_formula(n: u32) -> f64 {
     1.0 - (1.0 - 1.0 / f64::from(QUEUES)).powi(n as i32)
 }
 
-/// The same in a set-associative table: at least as many of the `n` as a set has ways are in the
-/// set of the new one. Binomial, term by term.
+/// The same in a set-associative table. A new flow collides if at least as many of the `n` as a set
+/// has ways are in its set. Binomial, term by term.
 pub fn set_associative_formula(n: u32) -> f64 {
     let p = f64::from(WAYS) / f64::from(QUEUES);
     let mut term = (1.0 - p).powi(n as i32);
@@ -125,8 +125,8 @@ enum Carrier {
     Ptm,
 }
 
-/// A way to say how large packets are on the wire: words, bytes added to the network packet (None:
-/// the frame counts as it is), least size, carrier. From the manual of tc-cake.
+/// A way to say how large packets are on the wire, from the manual of tc-cake. In order: words,
+/// bytes added to the network packet (None: the frame counts as it is), least size, carrier.
 const FRAMINGS: &[(&str, Option<u32>, u32, Carrier)] = &[
     ("raw", None, 0, Carrier::Plain),
     ("conservative", Some(48), 0, Carrier::Atm),
@@ -208,8 +208,9 @@ fn wire_len(packet: &Packet, overhead: Option<u32>, mpu: u32, carrier: Carrier) 
     }
 }
 
-/// Keeps a few packets queued, takes one out whenever one may leave, and returns the greatest and
-/// the least share of `rate` over spans of a second that begin with a departure.
+/// Keeps a few packets queued, and takes one out whenever one may leave. Returns the greatest and
+/// the least share of `rate`, each over a span of a second or little more from departure to
+/// departure.
 fn saturate(
     qdisc: &mut dyn Qdisc,
     rate: f64,

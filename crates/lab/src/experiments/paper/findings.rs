@@ -1,4 +1,4 @@
-//! Why claims do not hold: what was found by looking at traces, windows and queues.
+//! Reasons why claims do not hold, found by looking at traces, windows and queues.
 //!
 //! `findings.toml` beside this file; docs/LAB.md tells the same in context. Reports show a finding
 //! beside the claims that it explains; no simulation and no judge reads it.
@@ -45,7 +45,7 @@ const UNKNOWN: &str = "not known";
 
 /// Reasons why claims of `verdicts` do not hold: each once, with the claims that it explains; last
 /// those that nothing is known about. Findings are about an experiment's `own` repetitions, which
-/// `is_whole` says were made: with others, what they say of runs, means and peaks need not be so.
+/// `is_whole` says were made. With others, what they say of runs, means and peaks need not be so.
 pub(super) fn reasons(verdicts: &[Verdict], own: u32, is_whole: bool) -> Vec<(Vec<&str>, String)> {
     let of = |id: &str| match about(id) {
         Some(finding) if is_whole => finding.reason.trim().to_string(),

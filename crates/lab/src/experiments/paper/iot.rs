@@ -1,10 +1,10 @@
 //! AQM for IoT flows at the home gateway (Kua, Nguyen, Armitage, Branch 2017): E1 to E7.
 //!
-//! Section III: a home line with the same discipline in both directions and everything at once:
-//! two IoT flows and a DASH stream at 40 ms, a video call and bulk transfers at 40, 140 or 240 ms
-//! (the three that the paper shows). 200 s, of which those from 30 s on count. Disciplines as in
-//! FreeBSD: FIFO of 490 packets, PIE, FQ-CoDel, FQ-PIE of 1000 packets. All experiments look at the
-//! same runs.
+//! Section III: a home line with the same discipline in both directions and everything at once. Two
+//! IoT flows and a DASH stream are at 40 ms, a video call and bulk transfers at 40, 140 or 240 ms.
+//! Those are the three that the paper shows. A run lasts 200 s, of which those from 30 s on count.
+//! Disciplines are as in FreeBSD: FIFO of 490 packets, PIE, FQ-CoDel, FQ-PIE of 1000 packets. All
+//! experiments look at the same runs.
 
 use std::fmt;
 

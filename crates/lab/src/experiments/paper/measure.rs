@@ -1,8 +1,8 @@
 //! Measures of runs: named numbers, curves and distributions.
 //!
-//! A [`View`] is one run with the questions that experiments ask; a [`Sample`] is the answers of
-//! one run; [`Measures`] are those of all runs, each a [`Measure`] of its arm.
-//! Numbers are in Mbit/s and milliseconds. Curves are those of the first repetition.
+//! A [`View`] is one run with the questions that experiments ask. A [`Sample`] is the answers of
+//! one run; [`Measures`] are those of all runs, each a [`Measure`] of its arm. Numbers are in
+//! Mbit/s and milliseconds. Curves are those of the first repetition.
 
 use std::collections::BTreeMap;
 use std::fmt;

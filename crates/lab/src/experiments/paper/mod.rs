@@ -1,10 +1,10 @@
 //! The published experiments, run again and judged.
 //!
-//! An [`Experiment`] is a question, the paper's set-up as arms (scenarios of the simulator, or
-//! direct work on a discipline), and what to measure of a run. [`run`] carries arms and seeds out
-//! on all cores; a [`Sample`] is what one run showed, [`Measures`] is what all showed. Only then
-//! the [`claim::Judge`] compares with what the paper states, which is written in `stated` and read
-//! by nobody else: no number of a paper's results can enter a simulation.
+//! An [`Experiment`] is a question, the paper's set-up as arms, and what to measure of a run. Arms
+//! are scenarios of the simulator, or direct work on a discipline. [`run`] carries arms and seeds
+//! out on all cores; a [`Sample`] is what one run showed, [`Measures`] is what all showed. Only
+//! then the [`claim::Judge`] compares with what the paper states. That is written in `stated` and
+//! read by nobody else: no number of a paper's results can enter a simulation.
 //!
 //! To add an experiment: an entry in its paper's file here, its quantities in the list there, its
 //! claims in `stated`.
@@ -199,7 +199,7 @@ impl Arm {
 pub struct Experiment {
     /// Letter of the paper and number.
     pub id: &'static str,
-    /// Where it was published.
+    /// Paper in which it was published.
     pub paper: Paper,
     /// In one line.
     pub title: &'static str,

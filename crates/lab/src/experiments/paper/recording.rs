@@ -1,7 +1,7 @@
 //! Recordings of the papers' experiments on Linux, as files that are part of the program.
 //!
 //! `conformance/papers/ID.json` has the figures of an experiment as `simnel witness` recorded them,
-//! run by run; `without.toml` beside them says of each other claim why Linux cannot judge it.
+//! run by run. `without.toml` beside them says of each other claim why Linux cannot judge it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const RECORDINGS: &[(&str, &str)] = recordings!(
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
-    /// Which kernel.
+    /// Release of the kernel, and how it ran.
     pub kernel: String,
     /// Runs of each arm; seeds are 1 to this.
     pub repetitions: u32,
@@ -117,7 +117,7 @@ fn lacking() -> Vec<Without> {
     file.without
 }
 
-/// Why Linux can be no witness of the claim `id`, if that is known.
+/// Reason why Linux can be no witness of the claim `id`, if one is known.
 pub fn without(id: &str) -> Option<String> {
     let fit = |entry: &Without| entry.claims.iter().any(|pattern| fits(pattern, id));
     lacking().into_iter().find(fit).map(|entry| entry.reason)

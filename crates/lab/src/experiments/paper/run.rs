@@ -1,8 +1,8 @@
 //! Runs experiments: every arm with every seed, on all cores.
 //!
-//! Runs share nothing. What a run showed is reduced to its [`Sample`] at once, so that thousands
-//! of runs fit in memory; only the first repetition of each arm keeps its time series. After a
-//! stop from outside, outcomes are the experiments of which something was run.
+//! Runs share nothing. What a run showed is reduced to its [`Sample`] at once, so that thousands of
+//! runs fit in memory. Only the first repetition of each arm keeps its time series. After a stop
+//! from outside, outcomes are the experiments of which something was run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,10 +21,10 @@ use super::{set_up, stated, Arm, Experiment, Work};
 use crate::flent;
 use simnel_scenario::Finished;
 
-/// How often a run is looked at that ends when its transfers are complete.
+/// Simulated time between looks at a run that ends when its transfers are complete.
 const LOOK: Span = Span::from_millis(100);
 
-/// How to run.
+/// Settings of the runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Repetitions instead of the experiments' own.

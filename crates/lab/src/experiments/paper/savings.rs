@@ -1,11 +1,12 @@
 //! Deficit Round Robin with Limited Deficit Savings (Menth, Mehl, Veith 2018): D1 to D6.
 //!
-//! Section 4.1: users on access lines of 1 Gbit/s and 1 µs, a bottleneck of 10 Mbit/s with 5 ms
-//! (or 50 ms) of one-way delay, DRR with a queue for each user and a quantum of 1500 bytes, which
-//! is one packet. The link counts IP packets, so that 1500 bytes take 1.2 ms; the scheduler counts
-//! frames, so that quantum and savings are in frames of a full packet: a quantum that is a few
-//! bytes short of one would make every newcomer wait for two rounds. New Reno, flows start within
-//! the first second, statistics from 5 s on. The length of a run is not given: 30 s are measured.
+//! Section 4.1: users on access lines of 1 Gbit/s and 1 µs share a bottleneck of 10 Mbit/s. Its
+//! one-way delay is 5 ms (or 50 ms). It runs DRR with a queue for each user and a quantum of 1500
+//! bytes, which is one packet. The link counts IP packets, so that 1500 bytes take 1.2 ms. The
+//! scheduler counts frames, so that quantum and savings are in frames of a full packet. A quantum
+//! that is a few bytes short of one would make every newcomer wait for two rounds. New Reno, flows
+//! start within the first second, statistics from 5 s on. The length of a run is not given: 30 s
+//! are measured.
 
 use std::fmt;
 
@@ -72,8 +73,8 @@ pub(super) const FAR: Path = (50, Reno, " 50 ms");
 pub(super) const CUBIC: Path = (5, Cubic, " cubic");
 
 /// An arm: drop-on-enqueue or not, the packets or milliseconds that it is set to, savings in
-/// packets, a path; with a load, a transfer beside twenty users with so many flows each, without
-/// one, heavy and light users. Shown as its name.
+/// packets, a path. With a load, it has a transfer beside twenty users with so many flows each;
+/// without one, heavy and light users. Shown as its name.
 #[derive(Clone, Copy)]
 pub(super) struct Setting {
     on_enqueue: bool,
@@ -147,9 +148,9 @@ impl Setting {
         Arm { until_done: self.load.is_some(), ..Arm::scenario(self, file) }
     }
 
-    /// DRR with a queue for each sending host. The table is set-associative, and its 128 sets of 8
-    /// are more than enough for every user to have a queue of its own, as in the paper. Where age
-    /// is the limit, the buffer has none, as far as one is needed.
+    /// DRR with a queue for each sending host. The table is set-associative. Its 128 sets of 8 are
+    /// more than enough for every user to have a queue of its own, as in the paper. Where age is
+    /// the limit, the buffer has none, as far as one is needed.
     fn file(&self) -> File {
         let limit = match self.on_enqueue {
             true => format!("buffer {}", self.limit),
@@ -233,8 +234,8 @@ fn saving_figures(id: &str, plain: Setting, measures: &Measures) -> Vec<Figure> 
 
 /// Flows of each of the twenty busy users.
 pub(super) const LOADS: [u32; 3] = [5, 10, 20];
-/// Up to more than the transfer's 70 packets: with 20 saved up, the other 49 at a user's share of
-/// 40 a second alone take 1.2 s.
+/// Limits of savings in packets, up to more than the transfer's 70. With 20 saved up, the other 49
+/// at a user's share of 40 a second alone take 1.2 s.
 const D5_SAVINGS: [u32; 8] = [0, 1, 2, 5, 10, 20, 50, 100];
 
 fn d5_arms() -> Vec<Arm> {

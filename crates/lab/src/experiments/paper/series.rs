@@ -2,8 +2,9 @@
 //!
 //! The evaluation of CAKE ran "a series of Flent invocations" from one host to another (its test
 //! set-up, 2017). Until version 5.5 Linux begins a connection at the slow-start threshold that the
-//! last one to the same destination has left; it forgets after an hour without use, and a test
-//! takes little more than a minute. So only the very first test began as after a fresh boot.
+//! last one to the same destination has left. It forgets the threshold after an hour without use,
+//! and a test takes little more than a minute. So only the very first test began as after a fresh
+//! boot.
 //!
 //! The paper does not give the order: here it is that of its text, by discipline and then by test.
 //! What is not the paper's comes after that. [`Memories`] has what the hosts knew before each run.

@@ -2,7 +2,7 @@
 //!
 //! `conformance/papers/ID.json` has the figures of an experiment as `simnel witness` recorded them
 //! on Linux in virtual time, with the same scenarios, seeds and measures. They are part of the
-//! program. A claim that does not hold here is judged by them: either it does not hold on Linux
+//! program. A claim that does not hold here is judged by them. Either it does not hold on Linux
 //! either, or ours differs from Linux, or there is no witness, for a reason in words.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,8 +49,8 @@ impl Judgement {
     }
 }
 
-/// How often each judgement was given: "3 claims: 2 hold, ours differs in 1". Of runs that were
-/// stopped not every one of the `claims` is judged: "16 claims, 4 of them judged: 4 hold".
+/// Number of each judgement, in words: "3 claims: 2 hold, ours differs in 1". If runs were stopped,
+/// not every one of the `claims` is judged: "16 claims, 4 of them judged: 4 hold".
 pub fn counts(claims: usize, judgements: impl Iterator<Item = Judgement>) -> String {
     let mut counts = BTreeMap::new();
     for judgement in judgements {
@@ -78,10 +78,10 @@ pub struct Witness {
     pub measures: Measures,
     /// The same claims, judged by that.
     pub verdicts: Vec<Verdict>,
-    /// Where the two are too far apart.
+    /// Measures in which the two are too far apart.
     pub differences: Vec<Difference>,
     refused: BTreeMap<String, String>,
-    /// Why there is none at all, where that is known.
+    /// Reason why there is no witness at all, where one is known.
     absent: Option<&'static str>,
 }
 
@@ -119,7 +119,7 @@ impl Witness {
         })
     }
 
-    /// Why Linux is no witness of the claim of `ours`, in words.
+    /// Reason why Linux is no witness of the claim of `ours`, in words.
     pub fn lack(&self, ours: &Verdict) -> String {
         if let Some(why) = self.absent {
             return why.into();
@@ -131,7 +131,8 @@ impl Witness {
     }
 }
 
-/// Why Linux can be no witness of any claim of `experiment`.
+/// Reason why Linux can be no witness of any claim of `experiment`, the first claim's; None if a
+/// claim has none.
 pub fn cannot(experiment: &Experiment) -> Option<String> {
     let claims = stated::claims(experiment.id);
     let reasons: Option<Vec<String>> = claims.iter().map(|claim| without(&claim.id)).collect();

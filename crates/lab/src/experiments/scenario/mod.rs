@@ -27,7 +27,7 @@ pub struct Plan {
     pub qdiscs: Vec<String>,
     /// Seeds.
     pub seeds: Vec<u64>,
-    /// Where to write every frame of the first run.
+    /// File for every frame of the first run, if it is to be captured.
     pub capture: Option<PathBuf>,
 }
 

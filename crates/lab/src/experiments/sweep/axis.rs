@@ -68,8 +68,8 @@ impl Axis {
     }
 }
 
-/// The unit in which quantities of `base` up to `most` are read best, and how many of the base it
-/// is: the largest that `most` is one of.
+/// The unit in which quantities of `base` up to `most` are read best: the largest that `most` is
+/// one of. With it, how many of the base it is.
 pub fn readable(base: &'static str, most: f64) -> (&'static str, f64) {
     let fits = |&&(_, of, factor): &&(&str, &str, f64)| of == base && factor <= most;
     UNITS.iter().find(fits).map_or((base, 1.0), |&(unit, _, factor)| (unit, factor))

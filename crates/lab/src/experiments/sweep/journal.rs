@@ -15,7 +15,7 @@ use crate::statistics::Estimate;
 
 /// Bytes of a line that are read at most.
 const LINE: u64 = 1 << 24;
-/// How the first line of a journal begins.
+/// Beginning of a journal's first line.
 const BEGINNING: &[u8] = b"{\"sweep\":";
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -265,8 +265,8 @@ impl Journal {
     }
 }
 
-/// Writes one journal with the runs of `journals`, and of the one that is there already, each once,
-/// in order; returns how many runs are still missing.
+/// Writes one journal with the runs of `journals`, and of the one that is there already: each once,
+/// in order. Returns how many runs are still missing.
 pub fn merge(journals: &[PathBuf], out: &Path) -> Result<usize, SweepError> {
     let mut runs = Journal::default();
     journals.iter().try_for_each(|journal| runs.add(journal))?;

@@ -1,10 +1,10 @@
 //! Sweeps: one scenario over many settings, with repetitions, resumable and divisible.
 //!
 //! A [`Sweep`] is a scenario's text and axes; an axis sets a key of the file to one value after the
-//! other. Each run is one line of a journal, written and flushed as soon as the run is done, so
-//! that a sweep that was killed goes on where it was. Runs are numbered; shard i of n does every
-//! n-th of them, and journals of shards are merged by putting their lines together. The first line
-//! of a journal says which sweep it belongs to, and no other sweep writes into it.
+//! other. Each run is one line of a journal, written and flushed as soon as the run is done. So a
+//! sweep that was killed goes on where it was. Runs are numbered. Shard i of n does every n-th of
+//! them, and journals of shards are merged by putting their lines together. The first line of a
+//! journal says which sweep it belongs to, and no other sweep writes into it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ pub struct Sweep {
     pub name: String,
     /// Its file.
     table: toml::Table,
-    /// Where the files are that it names.
+    /// Directory of the files that it names.
     directory: std::path::PathBuf,
     axes: Vec<Axis>,
     repetitions: u32,
@@ -119,7 +119,7 @@ impl Sweep {
     /// Most values that are tried before a sweep begins.
     const TRIED: usize = 1000;
 
-    /// Refuses keys and values that make no sense before anything is run: each value of an axis is
+    /// Refuses keys and values that make no sense before anything is run. Each value of an axis is
     /// tried once, with the first values of the others. Returns the traces that were read, by name,
     /// as hashes.
     fn try_values(&self) -> Result<BTreeMap<String, u64>, SweepError> {
@@ -264,9 +264,9 @@ impl Sweep {
     }
 }
 
-/// The numbers of a summary by their path, `groups.ping EF.application.added_ms.p99`; time series
-/// and single flows are left out, so are times of what never arrived; entries of lists go by their
-/// name or direction.
+/// The numbers of a summary by their path, `groups.ping EF.application.added_ms.p99`. Time series
+/// and single flows are left out, and so are times of what never arrived. Entries of lists go by
+/// their name or direction.
 pub fn measures(summary: &Summary) -> BTreeMap<String, f64> {
     let mut out = BTreeMap::new();
     let value = serde_json::to_value(summary).unwrap_or_default();

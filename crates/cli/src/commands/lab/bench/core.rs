@@ -1,9 +1,9 @@
 //! `simnel bench core`: nanoseconds for an enqueue and a dequeue, discipline by discipline.
 //!
-//! The work is that of the table of Linux's own costs which comes with the recordings: 1514-byte
-//! UDP packets on a virtual clock, no drops, one pinned core. Each figure is the median of several
-//! runs, each on a new discipline, and carries a hash of what came out in which order: all runs
-//! must agree on it, and nothing can be optimised away.
+//! The work is that of the table of Linux's own costs which comes with the recordings. That is
+//! 1514-byte UDP packets on a virtual clock, no drops, one pinned core. Each figure is the median
+//! of several runs, each on a new discipline. It carries a hash of what came out in which order:
+//! all runs must agree on it, and nothing can be optimised away.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 //! `simnel bench lanes`: what threads that share a rate would carry on as many cores.
 //!
 //! The queues are cake's own on lanes (`sched::parallel`), asked in virtual time by threads that
-//! are assumed: each has a core for itself, is busy for a fixed time with every packet, and wakes
-//! late after each sleep. The cache line with the shared clock is at one core at a time: whoever
+//! are assumed. Each has a core for itself, is busy for a fixed time with every packet, and wakes
+//! late after each sleep. The cache line with the shared clock is at one core at a time. Whoever
 //! finds that another has written it waits for it, and for those who wait already. A lane writes it
 //! once in each lot of the line's time ([`LOT`]).
 //!

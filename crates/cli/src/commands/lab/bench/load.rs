@@ -16,8 +16,8 @@ use simnel_core::{Packet, Span, Time};
 
 /// Packets of each flow that stand in the queue under `backlog`.
 pub const STANDING: u32 = 10;
-/// Time from pair to pair: 1514 bytes take 61 ns at 200 Gbit/s, so the shaper is always ready, and
-/// ten thousand standing packets wait 1 ms, too short for any AQM.
+/// Time from pair to pair. 1514 bytes take 61 ns at 200 Gbit/s, so the shaper is always ready. Ten
+/// thousand standing packets wait 1 ms, too short for any AQM.
 const STEP: Span = Span(100);
 /// Bytes of a packet, link header included.
 const LEN: u32 = 1514;
@@ -84,8 +84,8 @@ pub struct Frames {
 impl Frames {
     /// Frames of `flows` UDP flows of one class, each between two hosts of its own.
     ///
-    /// Where flows share a host, CAKE's host fairness divides the quantum by their number, and a
-    /// packet costs as many turns of the rotation as flows share: another workload.
+    /// Where flows share a host, CAKE's host fairness divides the quantum by their number. A packet
+    /// then costs as many turns of the rotation as flows share: another workload.
     pub fn new(flows: u16, class: u32) -> Frames {
         let key = HashKey::new(0x5113_9e10, 0xca4e);
         let classifier = Classifier::new(FlowHasher::new(key, 128));

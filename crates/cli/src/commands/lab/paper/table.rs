@@ -15,8 +15,9 @@ fn of<'a>(outcome: &Outcome, readings: &'a [Reading]) -> Vec<&'a Reading> {
     readings.iter().filter(|reading| reading.id == outcome.experiment.id).collect()
 }
 
-/// One JSON object a claim: that of the simulator, what Linux says of it, for each arm `live` or
-/// `linux_now` its `live_holds`, and `differ`, the measures of the claim that are too far apart.
+/// One JSON object a claim: that of the simulator, and what Linux says of it. Each arm adds `live`
+/// or `linux_now`, and the same name with `_holds`. `differ` has the measures of the claim that are
+/// too far apart.
 pub fn json(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io::Result<()> {
     let readings = of(outcome, readings);
     let differences = outcome.differences(&readings);

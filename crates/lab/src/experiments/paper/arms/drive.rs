@@ -14,10 +14,10 @@ use super::{generator, heard, linux, live, plan, Kind, Means, Reading};
 use crate::experiments::paper::measure::View;
 use crate::experiments::paper::{set_up, stated, Experiment, Work};
 
-/// How to run.
+/// Settings of the runs on an arm.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which arm.
+    /// The arm.
     pub kind: Kind,
     /// The `simnel` program.
     pub simnel: PathBuf,
@@ -98,7 +98,7 @@ pub fn run(experiment: &'static Experiment, options: &Options, watch: &mut Watch
     reading
 }
 
-/// Why `recorded` is no result of `plan`, which was made of `setup`.
+/// Reason why `recorded` is no result of `plan`, which was made of `setup`; None if it is one.
 pub(super) fn failure(
     setup: &Setup,
     plan: &plan::Plan,
@@ -117,8 +117,8 @@ pub(super) fn failure(
     of_one.or(unseen).or_else(|| recorded.carried_nothing(plan).then(nothing))
 }
 
-/// More of the processor than others, for this thread and what it starts, where that is permitted:
-/// a thread that is woken late looks like delay on the line.
+/// A larger share of the processor than others have, for this thread and what it starts, where that
+/// is permitted. A thread that is woken late looks like delay on the line.
 struct Priority;
 
 impl Priority {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use simnel_testbed::TestbedError;
 
-/// Why an arm cannot run.
+/// Reasons why an arm cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ArmError {
     /// The testbed, or a program in it.

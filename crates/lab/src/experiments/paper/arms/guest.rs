@@ -34,7 +34,7 @@ pub const REFUSED: &str = "refused";
 
 /// Word for a kernel whose clock stands still while something is done.
 pub const VIRTUAL_TIME: &str = "time-travel=inf-cpu";
-/// Where Debian keeps the kernel's modules.
+/// Directory in which Debian keeps the kernel's modules.
 const MODULES: &str = "/usr/lib/uml/modules";
 /// Modules of every run; those of disciplines and congestion controls come from the plan.
 const ALWAYS: [&str; 4] = ["veth", "bridge", "sch_netem", "sch_htb"];
@@ -121,8 +121,8 @@ fn run_tc(namespace: &Namespace, commands: &[String]) -> Result<(), TestbedError
     namespace.run("tc", &["-batch", BATCH])
 }
 
-/// `tc`'s commands for a discipline in our words, where a shaper and what stands below it are one,
-/// on a line that adds so many bytes to each frame. `sources` are the addresses of what passes.
+/// `tc`'s commands for a discipline in our words, where a shaper and what stands below it are one.
+/// The line adds `overhead` bytes to each frame. `sources` are the addresses of what passes.
 fn commands(port: &str, words: &str, overhead: i32, sources: &[Ipv4Addr]) -> Vec<String> {
     let words = linux_words(words);
     let is_discipline = |word: &&str| qdisc::disciplines().iter().any(|known| known.name == *word);
@@ -158,9 +158,9 @@ fn commands(port: &str, words: &str, overhead: i32, sources: &[Ipv4Addr]) -> Vec
     commands
 }
 
-/// Linux's discipline that does what `words` of our `drr` with a queue for each host say: one
-/// buffer, from which the longest queue loses its oldest packet. Its queues are chosen by filters.
-/// What its parent counts as a frame's length it counts, too.
+/// Linux's discipline that does what `words` of our `drr` with a queue for each host say. It has
+/// one buffer, from which the longest queue loses its oldest packet. Its queues are chosen by
+/// filters. What its parent counts as a frame's length it counts, too.
 fn robbing(words: &[&str], overhead: i32) -> String {
     let number = |name: &str| {
         let at = words.iter().position(|word| *word == name)?;
@@ -180,7 +180,7 @@ fn by_source<'a>(
     classes.map(move |(class, address)| filter(port, parent, End::Source, *address, class))
 }
 
-/// Which address of a packet.
+/// Address of a packet that a filter looks at.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Source,
@@ -201,7 +201,7 @@ fn filter(port: &str, parent: &str, end: End, address: Ipv4Addr, class: usize) -
 
 /// The delay of a line's port, by the address that a packet has at one `end`. Bands of prio have
 /// one each: the first, in which ARP is, too, the shortest. With the words for a `wire` each packet
-/// takes its time on it as well; none meets another there, since the gateway lets them out one
+/// takes its time on it as well. No two packets meet there, since the gateway lets them out one
 /// after the other.
 fn delays(
     port: &str,
@@ -276,7 +276,7 @@ fn load_modules(plan: &Plan) -> io::Result<()> {
     Ok(())
 }
 
-/// Which modules there are, and what they need: `modules.dep`.
+/// Files to load for each module, with those that it needs, from `modules.dep`.
 struct Index<'a>(BTreeMap<&'a str, Vec<&'a str>>);
 
 impl<'a> Index<'a> {

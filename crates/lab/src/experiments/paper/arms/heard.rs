@@ -1,7 +1,7 @@
 //! Observations on a real network, in the form of the simulator's results.
 //!
 //! Experiments measure runs through one type, whoever made them. What only a simulator can see
-//! (what happened to each packet, a hash) is empty here, and so are times in the disciplines if
+//! (what happened to each packet, a hash) is empty here. So are times in the disciplines, if
 //! packets at the gateway were not watched.
 
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
     Finished { qdisc: plan.qdisc.clone(), setup: setup.clone(), results }
 }
 
-/// When a transfer that has an end was whole.
+/// Time at which a transfer that has an end was whole; None if it was not, and for other flows.
 fn finished_at(kind: &Kind, heard: &Heard) -> Option<Time> {
     let (Kind::Bulk { size: Some(_) }, [(began, Some(took))]) = (kind, &heard.times[..]) else {
         return None;

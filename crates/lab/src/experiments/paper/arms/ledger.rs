@@ -1,4 +1,4 @@
-//! Where columns disagree: how far they may be apart, and which differences are known.
+//! Ledger of disagreeing columns: how far they may be apart, and which differences are known.
 //!
 //! `conformance/arms.toml` says it in numbers and reasons; it is part of the program, so that the
 //! program's report and the file cannot disagree.
@@ -26,7 +26,7 @@ pub struct Ledger {
     pub known: Vec<Known>,
 }
 
-/// How far columns may be apart.
+/// Allowed distance between columns: the larger of its two bounds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tolerance {
@@ -46,7 +46,7 @@ pub struct Tolerance {
 pub struct Known {
     /// Experiment, contender and measure, `B4 cake/peak`; `*` stands for any characters.
     pub measure: String,
-    /// Why it is so.
+    /// Reason for the difference.
     pub reason: String,
 }
 
@@ -57,9 +57,9 @@ pub struct Difference {
     pub measure: Measure,
     /// Each column's name and value.
     pub values: Vec<(&'static str, f64)>,
-    /// How far they might have been apart.
+    /// Distance that was allowed, in the measure's unit.
     pub allowed: f64,
-    /// Why it is so, if that is known.
+    /// Reason for the difference, if one is known.
     pub reason: Option<String>,
 }
 

@@ -1,9 +1,9 @@
 //! The linux arm: Linux's own disciplines, in user-mode Linux.
 //!
 //! A kernel that has them all boots as a process in some seconds, with this machine's files as its
-//! own (read only), and runs this program's hidden command `guest` in them. Orders and results are
+//! own (read only). It runs this program's hidden command `guest` in them. Orders and results are
 //! files of a directory that both see. Needs no root. Debian's kernel has no virtual clock, so that
-//! a busy machine is seen in the results; that of `conformance/build-linux.sh` has one, by which
+//! a busy machine is seen in the results. That of `conformance/build-linux.sh` has one, by which
 //! work takes no time.
 
 use std::path::{Path, PathBuf};
@@ -32,12 +32,12 @@ const BOOT: Duration = Duration::from_secs(120);
 const ENDING: Duration = Duration::from_secs(30);
 /// Times that a kernel is started for one run.
 const ATTEMPTS: u32 = 4;
-/// How often the guest is looked at.
+/// Time between looks at the guest.
 const TICK: Duration = Duration::from_millis(200);
 
 /// In virtual time a run is over within this real time, on a busy machine, too.
 const SLOWEST: Duration = Duration::from_secs(1800);
-/// Where the guest's memory is a file that is never written to a disk.
+/// Directory of the file that is the guest's memory: it is never written to a disk.
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// A kernel that runs as a process.

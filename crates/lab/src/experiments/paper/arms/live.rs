@@ -1,6 +1,6 @@
 //! The live arm: the gateway's own data path and Linux's TCP, in namespaces, in real time.
 //!
-//! `simnel link` delays both directions by half the round-trip time and has no rate; the gateway,
+//! `simnel link` delays both directions by half the round-trip time and has no rate. The gateway,
 //! started by `simnel daemon` with the experiment's disciplines, is the only bottleneck.
 
 use std::path::Path;

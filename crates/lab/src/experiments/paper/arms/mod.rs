@@ -1,11 +1,11 @@
 //! Other ways to run an experiment: live, and on Linux's own disciplines.
 //!
 //! The simulator is one arm. The *live* arm drives the gateway's data path with Linux's TCP in
-//! network namespaces (`live`); the *linux* arm drives Linux's own disciplines inside user-mode
+//! network namespaces (`live`). The *linux* arm drives Linux's own disciplines inside user-mode
 //! Linux (`linux`, and `guest` inside). Both take the experiment's scenario, carry its flows out
-//! with one generator in real time, and are measured by the experiment itself, so that a claim has
-//! one column an arm. Where columns differ by more than the tolerances of `conformance/arms.toml`,
-//! the report says so ([`ledger`]).
+//! with one generator in real time, and are measured by the experiment itself. So a claim has one
+//! column an arm. Where columns differ by more than the tolerances of `conformance/arms.toml`, the
+//! report says so ([`ledger`]).
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub const EXPERIMENTS: [&str; 6] = ["A2", "A3", "A6", "B3", "B4", "B5"];
 /// Results of an arm for an experiment.
 #[derive(Debug)]
 pub struct Reading {
-    /// Which arm.
+    /// The arm.
     pub kind: Kind,
     /// The experiment's identifier.
     pub id: &'static str,
@@ -84,13 +84,13 @@ pub struct Reading {
     pub refused: Vec<(String, String)>,
     /// Seconds that were measured of each run.
     pub window_s: f64,
-    /// How late a thread of the generator was woken at worst: peaks of latency may be this
+    /// Longest delay with which a thread of the generator was woken: peaks of latency may be this
     /// machine's.
     pub late: Duration,
 }
 
 impl Reading {
-    /// How the runs were made, and how far their times can be trusted, in words.
+    /// Words on how the runs were made, and on how far their times can be trusted.
     pub fn quality(&self) -> String {
         let (seconds, late) = (self.window_s, self.late.as_secs_f64() * 1e3);
         format!("one run of {seconds:.0} s measured; threads were woken up to {late:.1} ms late")

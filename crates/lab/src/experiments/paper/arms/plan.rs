@@ -87,9 +87,9 @@ pub struct Flow {
     pub internet: Ipv4Addr,
     /// Code point of both directions.
     pub dscp: u8,
-    /// When it starts.
+    /// Time at which it starts.
     pub start: Duration,
-    /// When it stops; None: at the end.
+    /// Time at which it stops; None: at the end.
     pub stop: Option<Duration>,
     /// Its traffic.
     pub work: Work,
@@ -160,7 +160,7 @@ pub enum Work {
     RequestResponse {
         /// Payload in bytes.
         size: usize,
-        /// How long an answer is waited for.
+        /// Time that an answer is waited for.
         patience: Duration,
     },
     /// Datagrams one way.

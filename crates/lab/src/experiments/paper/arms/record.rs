@@ -1,10 +1,10 @@
 //! Recordings of experiments on Linux in virtual time: `simnel witness`.
 //!
-//! Every arm of a claim that Linux can judge runs with every seed, as many at once as there are
-//! processors, on a kernel of `conformance/build-linux.sh`. What a run heard is a file of its own,
-//! named by its orders and seed, so that a recording goes on where it was left, and experiments
-//! that look at the same runs share them. An experiment's figures are written when all its runs are
-//! there.
+//! Every arm of a claim that Linux can judge runs with every seed, on a kernel of
+//! `conformance/build-linux.sh`. As many run at once as there are processors. What a run heard is a
+//! file of its own, named by its orders and seed. So a recording goes on where it was left, and
+//! experiments that look at the same runs share them. An experiment's figures are written when all
+//! its runs are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
@@ -28,7 +28,7 @@ use crate::experiments::paper::recording::{without, ArmRecord, Recording};
 use crate::experiments::paper::{set_up, stated, Arm, Experiment, Work};
 use crate::files;
 
-/// How to record.
+/// Settings of a recording.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The kernel.
@@ -216,10 +216,10 @@ fn record_of(plan: &Plan, seed: u64, options: &Options) -> Result<PathBuf, ArmEr
     Ok(options.runs.join(format!("{}-{seed}.json", fingerprint(&[&orders]))))
 }
 
-/// Does the work of 0 to `count` in turn, on `jobs` threads or one a processor, until one fails or
-/// `stop` is set, for which work can ask.
+/// Does `work` for each number below `count` in turn, on `jobs` threads or one a processor. It ends
+/// early if one fails or `stop` is set; work can ask if that is so.
 ///
-/// Each thread, and so each guest, keeps to one processor: a kernel in user mode takes five times
+/// Each thread, and so each guest, keeps to one processor. A kernel in user mode takes five times
 /// as long where its system calls wake another one.
 fn on_processors<E: Send>(
     jobs: Option<usize>,

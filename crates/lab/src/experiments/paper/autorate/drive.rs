@@ -84,8 +84,8 @@ pub struct Driven {
     pub capacity: [Capacity; 2],
     /// Rates in bit/s over time, upload and download, from each time on.
     pub rates: [Vec<(Time, u64)>; 2],
-    /// When each of the user's pings was sent, and its RTT above all propagation. Jitter is not
-    /// propagation.
+    /// Time at which each of the user's pings was sent, and its RTT above all propagation. Jitter
+    /// is not propagation.
     pub added: Vec<(Time, Span)>,
     /// Baselines that the controller took instead of lower rates.
     pub shifts: u32,

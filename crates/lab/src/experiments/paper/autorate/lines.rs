@@ -1,10 +1,11 @@
 //! Lines whose capacity changes, and what goes wrong on them.
 //!
-//! Capacities are made from the seed: shapes that the field reports, no recordings. Steps of 100 ms
-//! for radio, of seconds for shared cable, of 15 s for a satellite's schedule (Mohan et al., "A
-//! multifaceted look at Starlink performance", WWW 2024: reconfiguration every 15 s, with another
-//! path and RTT and a short cut), of 10 ms for frames that wait for their turn (LTE's uplink: a
-//! request may be made each 5 to 80 ms, 3GPP TS 36.213, 10.1.5; a frame is repeated after 8 ms).
+//! Capacities are made from the seed: shapes that the field reports, no recordings. Steps are of
+//! 100 ms for radio, and of seconds for shared cable. They are of 15 s for a satellite's schedule
+//! (Mohan et al., "A multifaceted look at Starlink performance", WWW 2024). It is reconfigured
+//! every 15 s, with another path and RTT and a short cut. Steps are of 10 ms for frames that wait
+//! for their turn. In LTE's uplink a request may be made each 5 to 80 ms (3GPP TS 36.213, 10.1.5);
+//! a frame is repeated after 8 ms.
 
 use simnel_core::random::Random;
 use simnel_core::{Rate, Span, Time};

@@ -165,8 +165,8 @@ fn second(n: u64) -> Time {
     Time::ZERO + Span::from_secs(n)
 }
 
-/// Seconds from the step until the added latency is at most 30 ms for good: the end of the last
-/// interval of 200 ms within 10 s whose median is above.
+/// Seconds from the step until the added latency is at most 30 ms for good. That is the end of the
+/// last interval of 200 ms within 10 s whose median is above, or that has no ping.
 fn calm(run: &Driven) -> f64 {
     let window = Span::from_millis(200);
     let late = (0..50u64).rev().find(|n| {

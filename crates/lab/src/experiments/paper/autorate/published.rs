@@ -1,11 +1,12 @@
 //! The rules of cake-autorate 3, as its README and the comments of its settings describe them.
 //!
-//! A contender, from the published description alone and with its published defaults. With
-//! answers of ICMP echo each direction gets half of the RTT. Baselines follow down at once and up
-//! by 0.1 %. Bufferbloat is 3 of the last 6 answers late by 30 ms: then rates fall by 1 % to 25
-//! %, as the mean lateness goes from 30 to 60 ms, at most every 300 ms. With more than 75 % of
-//! the rate in use, they rise by up to 4 % an answer, less as the mean goes from 10 to 30 ms.
-//! With less, they return to the base rate by 1 % a second. Not taken over: replacing of
+//! A contender, from the published description alone and with its published defaults. With answers
+//! of ICMP echo each direction gets half of the RTT. A baseline follows a lower value by 90 % of
+//! the way at each answer, a higher one by 0.1 %. Bufferbloat is 3 of the last 6 answers late by
+//! more than 30 ms. Then rates fall by 1 % to 25 %, as the mean lateness goes from 30 to 60 ms, at
+//! most every 300 ms. Otherwise, with more than 75 % of the rate in use, they rise by up to 4 % an
+//! answer. They rise less as the mean goes from 10 to 30 ms, and not within 300 ms of a fall. With
+//! less in use, they return to the base rate by 1 % a second. Not taken over: replacing of
 //! reflectors, and its sleep.
 
 use simnel_core::{Span, Time};

@@ -1,11 +1,11 @@
-//! `simnel bench sim`: how fast the simulator is, on four scenarios that others were timed on, and
-//! with `--scale` how its cost and memory grow from ten flows to ten thousand.
+//! `simnel bench sim`: the simulator's speed, on four scenarios that others were timed on. With
+//! `--scale`, the growth of its cost and memory from ten flows to ten thousand.
 //!
 //! One core, one run after the other, best of several: what the machine does besides only makes
-//! runs slower. Each line carries the hash of the whole trace, so that nothing can be optimised
-//! away and no change of behaviour goes unseen; all runs of a scenario must agree on it.
+//! runs slower. Each line carries the hash of the whole trace, on which all runs of a scenario must
+//! agree. So nothing can be optimised away, and no change of behaviour goes unseen.
 //!
-//! Each scenario is measured in a process of its own, started for it alone: so its peak memory is
+//! Each scenario is measured in a process of its own, started for it alone. So its peak memory is
 //! its own, program included, and no scenario finds the caches or the allocator as another left
 //! them.
 
@@ -196,7 +196,7 @@ fn timed(setup: &Setup) -> miette::Result<(f64, f64, Results)> {
     Ok((begin.elapsed().as_secs_f64() * 1e3, cpu() - cpu_before, results))
 }
 
-/// The greatest resident set of this process since it was started, in 10^6 bytes; Linux says so in
+/// The greatest resident set of this process since it was started, in 10^6 bytes. Linux says so in
 /// `VmHWM` of /proc/self/status (proc(5)), in units of 1024 bytes.
 fn peak_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -19,7 +19,7 @@ pub(super) struct Bursts {
     pub gaps: Vec<Duration>,
 }
 
-/// When each transfer began, and how long it took; as in [`Heard::times`].
+/// Time at which each transfer began, and the microseconds that it took; as in [`Heard::times`].
 type Times = Vec<(Duration, Option<u32>)>;
 
 /// Makes a connection whose one end sends, and is told by the other when all has come.
@@ -72,7 +72,7 @@ impl Bursts {
     }
 }
 
-/// When the transfer had come; None if it had not by the end.
+/// Time at which the transfer had come; None if it had not by the end.
 fn arrival(told: &Receiver<Duration>, course: &Course) -> Option<Duration> {
     while !course.over() {
         match told.recv_timeout(STOP_CHECK) {

@@ -58,7 +58,7 @@ pub(super) fn start(
 struct Received {
     /// Bytes, by interval.
     bytes: Vec<u64>,
-    /// When each message was whole.
+    /// Time at which each message was whole.
     whole: Vec<Duration>,
 }
 

@@ -73,18 +73,18 @@ pub struct Heard {
     /// Those that arrived the other way: requests for pages.
     #[serde(default)]
     pub back: Vec<u64>,
-    /// Of probes, datagrams, messages, pages and transfers: when each was sent, or asked for, and
-    /// how long it took in microseconds; None if it never came.
+    /// Probes, datagrams, messages, pages and transfers: the time at which each was sent, or asked
+    /// for. With it, the microseconds that it took; None if it never came.
     pub times: Vec<(Duration, Option<u32>)>,
-    /// When each connection of a household that browses was opened.
+    /// Times at which the connections of a household that browses were opened.
     #[serde(default)]
     pub opened: Vec<Duration>,
     /// Least time on the idle line in microseconds.
     pub idle: u32,
-    /// How a video played.
+    /// Playback of a video.
     #[serde(default)]
     pub played: Option<Played>,
-    /// Why the flow ended before its time.
+    /// Reason why the flow ended before its time, if it did.
     pub failure: Option<String>,
     /// Port at the Internet's host; of ICMP probes their identifier.
     #[serde(skip)]
@@ -99,7 +99,7 @@ pub struct Heard {
 pub struct Recorded {
     /// Flow by flow, in the plan's order.
     pub flows: Vec<Heard>,
-    /// How late a sleeping thread was woken at worst: delay that is not the line's.
+    /// Longest delay with which a sleeping thread was woken: delay that is not the line's.
     pub late: Duration,
     /// Packets that left the gateway and were not seen to come.
     #[serde(default)]
@@ -124,9 +124,9 @@ pub const IDLE: Duration = Duration::from_secs(2);
 const READY: Duration = Duration::from_millis(500);
 /// Packets queued at the end may still arrive.
 const AFTER: Duration = Duration::from_secs(1);
-/// How often blocked threads look whether they should end.
+/// Time between a blocked thread's looks at whether it should end.
 const STOP_CHECK: Duration = Duration::from_millis(100);
-/// How often a thread looks whether it is woken in time.
+/// Sleep of the thread that looks at whether it is woken in time.
 const WATCH: Duration = Duration::from_millis(5);
 /// Bytes of a datagram's number.
 const NUMBER: usize = 4;
@@ -151,8 +151,8 @@ struct Course {
     streams: Arc<Mutex<Vec<TcpStream>>>,
     interval: Duration,
     intervals: usize,
-    /// The interval that it is now, as a thread of its own sets it: one that asked the clock at
-    /// each packet would double its system calls, which are what a run in a guest costs.
+    /// The present interval, as a thread of its own sets it. A thread that asked the clock at each
+    /// packet would double its system calls, which are what a run in a guest costs.
     present: Arc<AtomicUsize>,
     duration: Duration,
 }
@@ -317,8 +317,8 @@ pub fn run(
     Ok(Recorded { flows, late, unseen: passage.unseen })
 }
 
-/// One datagram to each host on the Internet, to a port that nobody has: the gateway asks for a
-/// host's Ethernet address once, and a flow's first packet would wait for the answer.
+/// Sends one datagram to each host on the Internet, to a port that nobody has. The gateway asks for
+/// a host's Ethernet address once, and a flow's first packet would wait for the answer.
 fn meet(plan: &Plan, sides: Sides<'_>) -> Result<(), TestbedError> {
     let Some(home) = plan.home.first() else { return Ok(()) };
     let send = || {

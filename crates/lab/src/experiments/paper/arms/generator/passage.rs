@@ -56,7 +56,7 @@ const SEEN: usize = ETHERNET + 96;
 /// buffer would say how coarsely TCP tells its window.
 const ROOM: usize = 32 << 20;
 
-/// How often the socket is read.
+/// Time between reads of the socket.
 const PERIOD: Duration = Duration::from_millis(50);
 
 type Mac = [u8; 6];
@@ -225,7 +225,7 @@ impl Seen {
     }
 }
 
-/// Which way a frame of IPv4 goes through the gateway, and whether it leaves; None if it does not.
+/// Direction of an IPv4 frame through the gateway, and true if it leaves; None for any other frame.
 fn way(frame: &[u8]) -> Option<(Direction, bool)> {
     if frame.get(12..ETHERNET)? != IPV4 {
         return None;

@@ -144,7 +144,7 @@ pub(super) fn receive(
     }
 }
 
-/// Where each SYN is lost there is no connection, on a line as in the simulator.
+/// A connection to `to`; None where each SYN is lost, on a line as in the simulator.
 fn connect(near: Socket, to: SocketAddr, course: &Course) -> io::Result<Option<TcpStream>> {
     let left: Duration = course.duration.saturating_sub(course.now()) + AFTER;
     match near.connect_timeout(&to.into(), left) {

@@ -14,7 +14,7 @@ use super::{Course, Heard, Join, Sides};
 use crate::experiments::paper::arms::plan::{moment, real, span, Flow};
 use simnel_testbed::TestbedError;
 
-/// How a video played: [`Playback`], as it is written.
+/// [`Playback`] of a video, as it is written.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Played {
     /// Of each chunk when it was asked for, its rate and its throughput.

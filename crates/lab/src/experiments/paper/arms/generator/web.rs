@@ -67,7 +67,8 @@ struct Sockets {
     next: u64,
     wakes: BTreeSet<Time>,
     opened: Vec<Duration>,
-    /// When each page was asked for, and how long it took; as in [`Heard::times`].
+    /// Time at which each page was asked for, and the microseconds that it took; as in
+    /// [`Heard::times`].
     loaded: Vec<(Duration, Option<u32>)>,
     /// Bytes that are written.
     data: Vec<u8>,
