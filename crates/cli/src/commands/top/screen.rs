@@ -270,7 +270,7 @@ fn draw_lines(lines: &[LineView], rows: Vec<Cells>, frame: &mut Frame<'_>, area:
     }
 }
 
-/// What more the threads of the data path can carry, as far as that is known.
+/// Rates that the threads of the data path could carry beside, as far as that is known.
 fn headroom(lines: &[LineView]) -> Option<String> {
     let more = |line: &LineView| Some(format!("{} {}", line.direction, rate(line.headroom_bps?)));
     let all: Vec<String> = lines.iter().filter_map(more).collect();
