@@ -1,7 +1,7 @@
 //! A target that must fail: it shows that the set-up finds what there is to find.
 //!
-//! It claims that no input is an IPv6 packet with a TCP header in it: false, but only for inputs
-//! that get three comparisons in the parser right, which blind luck does not within the runs given.
+//! It claims that no input is an IPv6 packet with a TCP header in it. That is false only for inputs
+//! that get three comparisons in the parser right. Blind luck does not within the runs given.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
 //! Requests to the daemon: JSON lines, and sequences of them.
 //!
-//! Each line is a request. `change` is done to a discipline as the gateway does it, the short way
-//! of `simnel change` (a rate and some words) goes through `words::changed`, and between two lines
-//! packets come and go: none is lost or made by a change, and what runs is what was asked for.
+//! Each line is a request. `change` is done to a discipline as the gateway does it. The short way
+//! of `simnel change` (a rate and some words) goes through `words::changed`. Between two lines
+//! packets come and go. A change loses none and makes none, and what runs is what was asked for.
 
 #![no_main]
 

@@ -28,7 +28,7 @@ fuzz_target!(init: seeds::write(seeds::files_of_others()), |bytes: &[u8]| {
     }
 });
 
-/// Where files lie that are read by their names.
+/// Directory of files that are read by their names.
 static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = std::env::temp_dir().join(format!("simnel-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(&path).expect("a directory for a few files");

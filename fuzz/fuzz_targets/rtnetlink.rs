@@ -1,5 +1,5 @@
-//! Netlink options of any bytes for each discipline that has them: an error that names the
-//! attribute, or settings with which the discipline keeps the contract. See `support::netlink`.
+//! Netlink options of any bytes for each discipline that has them. They give an error that names
+//! the attribute, or settings with which the discipline keeps the contract. See `support::netlink`.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Edits of text files: a file that is right, with some of its words exchanged.
 //!
-//! A file of keys and values that is changed byte by byte is rarely one that can be read; one whose
-//! values are exchanged mostly is.
+//! A file of keys and values can rarely be read once it is changed byte by byte. One whose values
+//! are exchanged mostly can.
 
 use crate::seeds::SCENARIOS;
 use crate::support::input::Input;

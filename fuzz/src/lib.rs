@@ -11,8 +11,8 @@ pub mod seeds;
 #[path = "../../crates/core/tests/support/mod.rs"]
 pub mod support;
 
-/// True if `config` has a rate of 2^64 bit/s or more, which `tc` prints, and so do we, as what is
-/// left of it modulo 2^64: its words do not mean the same.
+/// True if `config` has a rate of 2^64 bit/s or more. `tc` prints what is left of it modulo 2^64,
+/// and so do we: its words do not mean the same.
 pub fn has_wrapped_rate(config: &simnel_core::qdisc::Config) -> bool {
     let shown = format!("{config:?}");
     let mut rates = shown.split("Rate(").skip(1).filter_map(|rest| rest.split(')').next());

@@ -28,7 +28,7 @@ pub const SCENARIOS: [&str; 10] = [
     include_str!("../../scenarios/rrul.toml"),
     include_str!("../../scenarios/upload.toml"),
 ];
-/// Where their traces lie.
+/// Directory of their traces.
 pub const TRACES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
 
 /// Writes `inputs` into the directory that the environment variable `SEEDS` names, if it is set.

@@ -1,8 +1,8 @@
 //! Rules of others that take packets away from connection tracking (`notrack`).
 //!
-//! Where the kernel shapes, rules write the tiers of what arrives into connections' marks, and
-//! hosts and flows are those of connections: of a packet without one nothing is known. Any rule
-//! counts that may fit a packet of ours, whatever else it looks at; one about loopback alone does
+//! Where the kernel shapes, rules write the tiers of what arrives into connections' marks. Hosts
+//! and flows are those of connections. Of a packet without one nothing is known. Any rule counts
+//! that may fit a packet of ours, whatever else it looks at; one about loopback alone does
 //! not. Rules of the old iptables cannot be seen.
 
 use std::io;

@@ -46,8 +46,8 @@ pub struct Point {
     pub at_s: u64,
     /// Bits a second, download and upload.
     pub rate_bps: [u64; 2],
-    /// Added latency that 99 of 100 packets since the point before did not exceed, or the worst
-    /// such of a longer step, each way; 0 where nothing is known.
+    /// Added latency that 99 of 100 packets since the point before did not exceed, each way. Of a
+    /// longer step it is the worst such; 0 where nothing is known.
     pub p99_ns: [u64; 2],
     /// Drops and marks since the point before, each way.
     pub signals: [u64; 2],

@@ -187,7 +187,7 @@ fn duration(span: Span) -> String {
     }
 }
 
-/// Where running gateways are found.
+/// Place where running gateways are found.
 #[derive(clap::Args)]
 pub struct Control {
     /// Directory of locks and control sockets; another one makes another set of gateways.

@@ -41,7 +41,7 @@ pub struct Args {
     /// The interface.
     #[arg(value_parser = interface_name)]
     interface: String,
-    /// How the files' names begin.
+    /// Beginning of the files' names.
     file: PathBuf,
     /// One direction only [default: those that are shaped].
     #[arg(long, value_parser = directions())]

@@ -47,8 +47,8 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// A file in which the page's history survives restarts (24 hours by the minute, 30 days by the
-    /// half hour; some MB); without it, it is in memory only.
+    /// A file in which the page's history survives restarts: 24 hours by the minute, 30 days by the
+    /// half hour, some MB. Without it, history is in memory only.
     #[arg(long, value_name = "FILE", conflicts_with = "test")]
     history: Option<std::path::PathBuf>,
     /// Let who knows the token try settings out, keep them and take them back, over the API.

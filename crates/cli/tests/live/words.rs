@@ -147,8 +147,7 @@ fn an_interface_that_is_down_renamed_or_gone_is_said() {
 #[test]
 fn the_round_trip_to_a_public_next_hop_is_told_or_why_not() {
     const DELAY_MS: f64 = 20.0;
-    let Some(live) =
-        Live::beside_others("the_round_trip_to_a_public_next_hop_is_told_or_why_not")
+    let Some(live) = Live::beside_others("the_round_trip_to_a_public_next_hop_is_told_or_why_not")
     else {
         return;
     };

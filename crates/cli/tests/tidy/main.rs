@@ -1,12 +1,15 @@
 //! The house rules, as a test.
 //!
-//! Rules that a compiler does not know: no clock, float or unordered map in the deterministic
-//! crates; unsafe code in two crates only; dependencies one way; nothing left for later; lines and
-//! files that a reader can take in. Each rule brings a sample that it must catch and one that it
-//! must not, so that a rule which can no longer fail is itself a failure.
+//! These are rules that a compiler does not know. The deterministic crates have no clock, float or
+//! unordered map. Unsafe code is in two crates only. Dependencies go one way. Nothing is left for
+//! later. Sentences, lines and files are such that a reader can take them in.
+//!
+//! Each rule brings a sample that it must catch and one that it must not. A rule that can no
+//! longer fail is itself a failure.
 
 mod code;
 mod crates;
+mod prose;
 mod rooms;
 mod rules;
 

@@ -1,7 +1,7 @@
 //! No circles: rooms of a crate import each other one way, and so do disciplines.
 //!
-//! A room is a file or folder in a crate's `src`; within the core's `qdisc`, and within each folder
-//! of the lab, it is one of its files or folders. What a folder's `mod.rs` says (the list of
+//! A room is a file or folder in a crate's `src`. Within the core's `qdisc`, and within each folder
+//! of the lab, it is a file or folder of that one. What a folder's `mod.rs` says (the list of
 //! disciplines) is above them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,7 @@ fn walk(
     }
 }
 
-/// Which rooms of the crate at `home` import which, by the folder that they stand in.
+/// Imports between rooms of the crate at `home`, by the folder that they stand in.
 fn imports(sources: &[Source], home: &str) -> BTreeMap<String, Imports> {
     let mut all = BTreeMap::<String, Imports>::new();
     let files = sources.iter().filter_map(|source| Some((source.path.strip_prefix(home)?, source)));

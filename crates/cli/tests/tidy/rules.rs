@@ -3,6 +3,7 @@
 //! Forbidden words are put together from two halves here, so that this file keeps its own rules.
 
 use crate::code::{lines_with, only_code, without_tests};
+use crate::prose::{long_sentences, riddles};
 use crate::{Complaints, Source};
 
 /// A rule and the samples, path and text, that prove it.
@@ -25,7 +26,7 @@ const COLUMNS: usize = 100;
 /// Lines of a file that is surely more than one concept.
 const LINES: usize = 900;
 
-/// Which crates of ours a crate may depend on.
+/// Crates of ours that a crate may depend on.
 const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-core", &[]),
     ("simnel-tcp", &["simnel-core"]),
@@ -195,10 +196,38 @@ pub const RULES: &[Rule] = &[
             ("a.rs", concat!("/// Wh", "at it holds.\nstruct A;")),
             ("a.rs", concat!("//! Wheth", "er it is so.")),
             ("a.rs", concat!("    /// # Errors\n    /// Wh", "o is missing.")),
+            ("a.rs", concat!("/// Ho", "w often it fires.\nstruct A;")),
         ],
         allowed: &[
             ("a.rs", concat!("/// Bytes queued.\n/// Wh", "at is dropped counts.")),
             ("a.rs", concat!("// Wh", "at follows is short.")),
+        ],
+    },
+    Rule {
+        name: "sentences can be taken in",
+        check: long_sentences,
+        caught: &[(
+            "a.rs",
+            concat!(
+                "/// 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20\n",
+                "/// 21 22 23 24 `2 5` 26."
+            ),
+        )],
+        allowed: &[
+            (
+                "a.rs",
+                concat!(
+                    "/// 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20\n",
+                    "/// 21 22 23 24 `25 is one, 26. too`. And 2.\n/// - 3"
+                ),
+            ),
+            (
+                "a.rs",
+                concat!(
+                    "/// ```\n/// 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20\n",
+                    "/// 21 22 23 24 25 26.\n/// ```"
+                ),
+            ),
         ],
     },
     Rule {
@@ -254,23 +283,6 @@ pub const RULES: &[Rule] = &[
         allowed: &[("a.md", "see docs/network/x and ../shared/golden, ~/.cargo")],
     },
 ];
-
-/// Documentation whose first words ask instead of naming the item.
-fn riddles(source: &Source) -> Complaints {
-    let mut complaints = Vec::new();
-    let mut begins = true;
-    for (number, line) in source.text.lines().enumerate() {
-        let line = line.trim_start();
-        let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
-        let first = text.and_then(|text| text.split_whitespace().next());
-        if begins && ["What", "Whether", "Who"].iter().any(|word| first == Some(*word)) {
-            complaints
-                .push((number + 1, "name the item: a noun phrase instead of a question".into()));
-        }
-        begins = text.is_none() || first == Some("#");
-    }
-    complaints
-}
 
 /// 901 empty lines.
 const NINE_HUNDRED_AND_ONE_LINES: &str = match std::str::from_utf8(&[b'\n'; LINES + 1]) {

@@ -219,8 +219,8 @@ fn conntrack(witnesses: &Witnesses) -> Finding {
 
 const CONNTRACK: &str = "conntrack";
 
-/// What is to be said of connection tracking that is there, by the rules that turn it off, as far
-/// as they could be `found`.
+/// Finding about connection tracking that is there, by the rules that turn it off, as far as they
+/// could be `found`.
 fn tracked(found: std::io::Result<Vec<String>>, has_net_admin: bool) -> Option<Finding> {
     const UNTOLD: &str = "whether a rule turns connection tracking off";
     let rules = match found {

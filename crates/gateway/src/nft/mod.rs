@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The two hooks see each packet of the line once, forwarded or the router's own. They are on the
-//! inner side of address translation: destination NAT has been undone (-100), source NAT has not
-//! been done (100). OUTPUT is avoided on purpose: a verdict with a mark there makes the kernel
+//! inner side of address translation: destinations are translated already (-100), sources not
+//! yet (100). OUTPUT is avoided on purpose: a verdict with a mark there makes the kernel
 //! route the packet again, with our mark in it. IPsec packets pass both hooks twice; their
 //! clear-text pass is not queued.
 //!

@@ -1,9 +1,9 @@
 //! An interface's doings, for people: rates, delays, hosts, flows, and a line in words.
 //!
 //! A [`Look`] is what the daemon, or the kernel, says at one moment; its counters only grow. A
-//! [`Viewer`] keeps the last looks and makes a [`View`] of them: rates since the look before,
-//! quantiles of sojourn over the last [`WINDOW`] looks, and over the last alone for who draws them
-//! over time. Both the terminal and the web show that.
+//! [`Viewer`] keeps the last looks and makes a [`View`] of them. Rates are since the look before;
+//! quantiles of sojourn are over the last [`WINDOW`] looks, and over the last alone for charts.
+//! Both the terminal and the web show that.
 //!
 //! Added latency is the time in the discipline. Of a discipline in the kernel there are counters,
 //! and cake's tiers; quantiles of delay if it is the module's. Its hosts and flows are those that

@@ -481,7 +481,7 @@ fn counters_of_a_line_are_told_with_what_is_new() {
     assert_eq!((second.packets_per_s, second.cpu_permille), (100, Some(250)));
 }
 
-/// What a packet costs now tells how many more there is time for, on each lane's core.
+/// A packet's cost now tells how many more there is time for, on each lane's core.
 #[test]
 fn headroom_is_what_the_rest_of_the_cores_would_carry() {
     let headroom = |packets: u64, lanes: u16| {

@@ -42,8 +42,8 @@ pub struct Args {
     /// One JSON object a run and line instead of the table; no page unless one is asked for.
     #[arg(short, long)]
     json: bool,
-    /// The page: a path that ends in .html, or a folder for SCENARIO.html, with the words of
-    /// --qdisc in its name [default: beside the scenario; no page with --json].
+    /// The page: a path that ends in .html, or a folder for SCENARIO.html. Words of --qdisc are in
+    /// its name. [default: beside the scenario; no page with --json].
     #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
     /// Write every frame of the first run to a capture that Wireshark opens.

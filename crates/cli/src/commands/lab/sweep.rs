@@ -50,8 +50,8 @@ pub struct Args {
     /// Measures to print: those whose name contains this; may be repeated.
     #[arg(long, value_name = "PART")]
     show: Vec<String>,
-    /// The page, with the runs beside it as CSV: a path that ends in .html, or a folder for
-    /// JOURNAL.html [default: beside the journal; no page with --json or --shard].
+    /// The page: a path that ends in .html, or a folder for JOURNAL.html. The runs stand beside it
+    /// as CSV. [default: beside the journal; no page with --json or --shard].
     #[arg(long, value_name = "PATH", alias = "page")]
     report: Option<PathBuf>,
     /// One JSON object a setting and line, with everything that was measured.

@@ -1,7 +1,8 @@
 //! Shares of flows, in bounded memory.
 //!
 //! A table holds [`CAPACITY`] flows (or hosts) exactly. When it is full, it looks at those without
-//! a packet in the queue, and sums up the half with the fewest bytes. Of this *rest* their number,
+//! a packet in the queue. It sums up half of them, none with more bytes than the half-way one has.
+//! Of this *rest* their number,
 //! their bytes, and the squares of these are kept, so that totals stay exact. What is summed up and
 //! comes again is counted as a new one. So beyond the capacity the number of flows is too high, and
 //! Jain's index too low, by those that came again.

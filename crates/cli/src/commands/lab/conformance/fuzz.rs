@@ -20,7 +20,7 @@ pub struct Args {
     /// The ledger of chosen deviations.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
-    /// Where cases that differ are kept as recordings.
+    /// Directory for recordings of cases that differ.
     #[arg(long, value_name = "DIRECTORY")]
     found: PathBuf,
 }

@@ -42,8 +42,8 @@ pub struct Args {
     /// Discipline in tc's words; may be repeated.
     #[arg(long, value_name = "WORDS")]
     qdisc: Vec<String>,
-    /// Rate of the line behind disciplines that do not shape themselves [default: the rate of the
-    /// first that does; else the line takes every packet at once, and no queue builds].
+    /// Rate of the line behind disciplines that do not shape themselves. Without any rate the line
+    /// takes every packet at once, and no queue builds. [default: the rate of the first that does]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<Rate>,
     /// Replay a recording of Linux with the discipline, the device, the hashes and the random
