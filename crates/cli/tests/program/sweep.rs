@@ -13,6 +13,7 @@ up = \"2mbit\"
 down = \"10mbit\"
 [[traffic]]
 kind = \"bulk\"
+stagger = \"100ms\"
 [[traffic]]
 kind = \"ping\"
 ";
