@@ -86,7 +86,20 @@ def try_all(tc, memory, whole):
             memory.failing(rest)
 
     made = in_turn(memory, create)
-    return made, in_turn(memory, lambda: tc.send("change", "m0", "simnel", words(whole)))
+    before = shown(tc)
+    if before is None:
+        sys.exit(f"{whole[:60]}: its settings are not shown")
+
+    def change():
+        error, text = tc.send("change", "m0", "simnel", words(whole))
+        nth = memory.still_to_fail()
+        memory.failing(0)
+        if error and shown(tc) != before:
+            sys.exit(f"{whole[:60]}: a change that failed has changed it")
+        memory.failing(nth)
+        return error, text
+
+    return made, in_turn(memory, change)
 
 
 def stack_left(tc):

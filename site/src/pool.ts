@@ -3,7 +3,7 @@
 // A run cannot be interrupted from outside, so what its signal aborts is cancelled by ending the
 // worker; a spare one takes its place at once, and new spare ones are made behind the first picture.
 // A task whose worker breaks is given once to another one. A worker that ends without a word is noticed
-// by the lock that it holds, where the browser has locks (on HTTPS and localhost).
+// by the lock that it holds, where the browser grants locks (on HTTPS and localhost).
 import type { Ask, Fault, Job, Reply, Request, Shown } from "./messages";
 
 /** Nobody wants the result any more. */
@@ -115,9 +115,9 @@ export class Pool {
     /** A worker holds its lock, which is free when the worker is no more. */
     private begun(worker: Worker, life: string): void {
         this.ready.add(worker);
-        void navigator.locks?.request(life, () => {
+        navigator.locks?.request(life, () => {
             this.done(worker, { kind: "broken", why: "the worker ended without a word" });
-        });
+        }).catch(() => undefined);
         const task = this.busy.get(worker);
         if (task) worker.postMessage(task.request);
     }

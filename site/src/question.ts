@@ -215,7 +215,7 @@ export function asked(question: Question): string {
  * that only rates which `simnel up` has itself are left out. */
 function live(question: Question, disciplines: string[]): string[] {
     if (question.text !== "") return [];
-    const without = disciplines.map((each) => each.replace(/\b(bandwidth|rate) \{rate\}/g, "").trim().replace(/\s+/g, " "));
+    const without = disciplines.map((each) => each.replace(/^(\S+) (bandwidth|rate) \{rate\}/, "$1").trim().replace(/\s+/g, " "));
     const rates = `download ${rate(question.down)} upload ${rate(question.up)}`;
     const lines = without.filter((each) => !each.includes("{")).map((each) => `# simnel up eth0 ${rates} ${each}`);
     const head = "# One of them on a real line, as root: eth0 leads to the Internet, rates are a little below the line's.";

@@ -55,10 +55,11 @@ function buffers({ curves, film }: Shown): ArrayBufferLike[] {
 function begin(life: string): void {
     const say = () => postMessage({ kind: "alive" } satisfies Reply);
     if (!navigator.locks) return say();
-    void navigator.locks.request(life, () => {
+    // A browser that has locks may refuse them, where it keeps no data of a site.
+    navigator.locks.request(life, () => {
         say();
         return new Promise(() => undefined);
-    });
+    }).catch(say);
 }
 
 addEventListener("message", (event: MessageEvent<Request>) => {

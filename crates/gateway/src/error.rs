@@ -263,6 +263,12 @@ pub enum Error {
     /// Lanes of an interface that the kernel shapes.
     #[error("lanes of `{0}` need the daemon: leave `backend` out, or `lanes`")]
     LanesInKernel(String),
+    /// Disciplines of an interface that the module would make on a stack that is too small.
+    #[error(
+        "the kernel takes one discipline below another, and those of `{0}` stand deeper: leave \
+         `backend` out, or one of them"
+    )]
+    DeepInKernel(String),
     /// A trial's time.
     #[error("a trial lasts from 1 s to 7 days, so {0} ms is no time for one")]
     TrialTime(u64),

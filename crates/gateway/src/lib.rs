@@ -24,8 +24,9 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! Unsafe code stands here and in the kernel module's crate only. Here it is in `sys`, in the parts
-//! of `frames` that speak to the kernel, and in `vitals`, whose memory three processes share.
+//! Outside tests, unsafe code stands here and in the kernel module's crate only. Here it is in
+//! `sys`, in the parts of `frames` that speak to the kernel, and in `vitals`, whose memory three
+//! processes share.
 
 mod addresses;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Bits of the packet mark that are ours: two for decisions, and four for tiers where rules ask for
-//! them. No rule of others on this machine uses them.
+//! them. Unless the settings name them, they are such as no rule of others used when the daemon
+//! started.
 //!
 //! Bits of others are read as the daemon starts, from rules of nftables (also those that iptables
 //! has made there) and of policy routing. Bits of the connection mark count as well: others restore

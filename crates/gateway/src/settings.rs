@@ -128,6 +128,8 @@ impl Settings {
             return Some(error);
         } else if self.tuning.lanes.are_several() {
             Error::LanesInKernel
+        } else if Direction::BOTH.iter().any(|way| self.direction(*way).is_some_and(is_deep)) {
+            Error::DeepInKernel
         } else {
             return None;
         };
@@ -154,4 +156,9 @@ impl Settings {
             why: "marks have room for seven classes of what arrives",
         })
     }
+}
+
+/// True if disciplines stand three deep: the module takes two, since the kernel's stack is small.
+fn is_deep(config: &Config) -> bool {
+    config.children().iter().any(|(_, child)| !child.children().is_empty())
 }

@@ -31,6 +31,8 @@ pub(crate) fn warnings(interface: &str) -> Vec<String> {
 /// The kernel does not tell its rules.
 pub(crate) fn rules() -> io::Result<Vec<String>> {
     let mut rules = in_others(rule)?;
+    // Of both families the names are the same.
+    rules.sort();
     rules.dedup();
     Ok(rules)
 }
@@ -140,7 +142,17 @@ mod tests {
             assert_eq!(rules().unwrap(), Vec::<String>::new());
             nft("add rule inet raw pre iifname != lo notrack").unwrap();
             nft("add rule inet raw pre udp dport 53 notrack").unwrap();
-            assert_eq!(rules().unwrap(), ["a rule in chain `pre` of table `raw`"]);
+            let pre = "a rule in chain `pre` of table `raw`";
+            assert_eq!(rules().unwrap(), [pre]);
+            // As iptables has them, for IPv4 and IPv6.
+            for family in ["ip", "ip6"] {
+                let raw = format!("{family} raw");
+                let out = "{ type filter hook output priority raw; }";
+                let table = format!("add table {raw}; add chain {raw} pre {chain};");
+                nft(&format!("{table} add rule {raw} pre notrack")).unwrap();
+                nft(&format!("add chain {raw} out {out}; add rule {raw} out notrack")).unwrap();
+            }
+            assert_eq!(rules().unwrap(), ["a rule in chain `out` of table `raw`", pre]);
             assert!(warnings("wan")[0].contains("off: of packets of `wan` that it fits"));
         });
     }

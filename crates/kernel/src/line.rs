@@ -362,8 +362,8 @@ pub extern "C" fn simnel_counters() -> *mut Counters {
 }
 
 /// Reads the counters, under the lock. Where some were read of another of several parallel queues,
-/// they are added. How often the discipline was above a limit in Linux's sense (`overlimits`), of
-/// this line alone.
+/// they are added. Returns how often the discipline was above a limit in Linux's sense
+/// (`overlimits`), of this line alone.
 #[no_mangle]
 pub extern "C" fn simnel_read(line: &Line, counters: &mut Counters) -> u32 {
     let snapshot = line.qdisc.snapshot();

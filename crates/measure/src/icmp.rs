@@ -20,7 +20,7 @@ const INFORMS_V6: u8 = 128;
 /// Type, code, checksum, identifier, sequence number.
 const HEADER: usize = 8;
 
-/// A message with code 0.
+/// A message; those that are written have code 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Its type.

@@ -344,9 +344,11 @@ impl File {
                         "words in quotes, a quantity with its unit: \"20mbit\", \"45ms\"";
                     (of_key(said), expected)
                 }
-                // What Rust calls its numbers tells nobody anything. All of these begin at one.
+                // What Rust calls its numbers tells nobody anything. All of these begin at one, but
+                // the one of two bytes.
                 Some((what, "u8")) => (of_key(what), "a whole number, 1 or more, up to 255"),
-                Some((what, "u16" | "u32" | "u64")) => (of_key(what), "a whole number, 1 or more"),
+                Some((what, "u16")) => (of_key(what), "a whole number of bytes, 100 to 1500"),
+                Some((what, "u32" | "u64")) => (of_key(what), "a whole number, 1 or more"),
                 _ => (said.to_string(), "the keys that scenarios/README.md describes"),
             };
             ScenarioError { what, expected: expected.into(), span: error.span() }

@@ -90,12 +90,14 @@ fn a_number_that_is_none_is_told_with_its_key() {
     };
     let count = "a whole number, 1 or more";
     let segments = "a whole number, 1 or more, up to 255";
+    let bytes = "a whole number of bytes, 100 to 1500";
     for (traffic, what, expected) in [
         ("count = -1", "`count`: invalid value: integer `-1`", count),
         ("count = 1.5", "`count`: invalid type: floating point `1.5`", count),
         ("count = \"two\"", "`count`: invalid type: string \"two\"", count),
         ("tso = 256", "`tso`: invalid value: integer `256`", segments),
-        ("mtu = -1", "`mtu`: invalid value: integer `-1`", count),
+        ("mtu = -1", "`mtu`: invalid value: integer `-1`", bytes),
+        ("mtu = 70000", "`mtu`: invalid value: integer `70000`", bytes),
     ] {
         assert_eq!(said(traffic), format!("{what}; expected {expected}"));
     }

@@ -41,7 +41,7 @@ mod process;
 pub mod traffic;
 pub mod wire;
 
-/// The messages of ICMP's echoes.
+/// ICMP's messages.
 pub use simnel_measure::icmp;
 
 pub use home::{Home, HomeOptions};

@@ -133,7 +133,7 @@ fn ways(text: &str) -> miette::Result<Vec<Way>> {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let options = args.options()?;
     #[cfg(feature = "lab")]
-    let page = place::page(args.report.as_deref(), "line.html".into(), false, &[])?;
+    let page = place::page("test", args.report.as_deref(), "line.html".into(), false, &[])?;
     let measured = with_progress(&options);
     let report: &Report = match &measured {
         Ok(report) => report,

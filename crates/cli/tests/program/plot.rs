@@ -47,7 +47,7 @@ fn what_comes_in_by_a_pipe_is_drawn() {
     command.stdin(std::fs::File::open(file).expect("the file"));
     let output = command.output().expect("the program starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let page = std::fs::read_to_string(directory.path().join("stdin.html")).expect("the page");
+    let page = std::fs::read_to_string(directory.path().join("stdin-plot.html")).expect("the page");
     assert!(page.contains("before &amp; after"));
 }
 

@@ -30,9 +30,15 @@ pub fn riddles(source: &Source) -> Complaints {
     complaints
 }
 
-/// Sentences of documentation that are too long, each told at its last line.
+/// Sentences of documentation that are too long, each told at its last line. They end with their
+/// mark, or with the text that they stand in.
 pub fn long_sentences(source: &Source) -> Complaints {
     let mut complaints = Vec::new();
+    let mut judge = |line: usize, words: &mut usize| {
+        if std::mem::take(words) > WORDS {
+            complaints.push((line, format!("a sentence of more than {WORDS} words")));
+        }
+    };
     let (mut words, mut in_code, mut in_example) = (0, false, false);
     for (number, line) in source.text.lines().enumerate() {
         let text = documentation(line).map(str::trim);
@@ -40,21 +46,16 @@ pub fn long_sentences(source: &Source) -> Complaints {
             in_example = !in_example;
         }
         in_example &= text.is_some();
-        let Some(text) = text.filter(|text| !in_example && !parts(text)) else {
-            (words, in_code) = (0, false);
-            continue;
-        };
-        if is_item(text) {
-            (words, in_code) = (0, false);
+        let text = text.filter(|text| !in_example && !parts(text));
+        if text.is_none_or(is_item) {
+            judge(number, &mut words);
+            in_code = false;
         }
-        for word in text.split_whitespace() {
+        for word in text.unwrap_or_default().split_whitespace() {
             words += usize::from(!in_code && word.contains(char::is_alphanumeric));
             in_code ^= word.matches('`').count() % 2 == 1;
-            if !in_code && word.ends_with(['.', '!', '?']) {
-                if words > WORDS {
-                    complaints.push((number + 1, format!("a sentence of {words} words")));
-                }
-                words = 0;
+            if !in_code && word.trim_end_matches([')', '"', '*']).ends_with(['.', '!', '?']) {
+                judge(number + 1, &mut words);
             }
         }
     }

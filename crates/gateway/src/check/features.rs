@@ -222,7 +222,7 @@ const CONNTRACK: &str = "conntrack";
 /// Finding about connection tracking that is there, by the rules that turn it off, as far as they
 /// could be `found`.
 fn tracked(found: std::io::Result<Vec<String>>, has_net_admin: bool) -> Option<Finding> {
-    const UNTOLD: &str = "whether a rule turns connection tracking off";
+    const UNTOLD: &str = "connection tracking is there; whether a rule turns it off";
     let rules = match found {
         Ok(rules) => rules,
         Err(_) if !has_net_admin => {

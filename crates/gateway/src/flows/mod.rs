@@ -123,7 +123,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Adds the same table's next part, copied later: what flows in it did by then is no older.
+    /// Adds the same table's next part, copied later. Ages of all are by the later time, so that no
+    /// packet waited longer than its flow is old.
     pub(crate) fn append(&mut self, mut later: Part) {
         self.flows.append(&mut later.flows);
         (self.now, self.whole) = (later.now, later.whole);

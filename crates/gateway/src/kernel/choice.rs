@@ -2,7 +2,8 @@
 //!
 //! `--backend auto` goes down a list. First is the module, which has all disciplines and words;
 //! then Linux's own cake, if it has all the words asked for; then a process. Settings that only a
-//! process can carry out (lanes) end that at once, and so does a kernel that lacks a part. Autorate
+//! process can carry out (lanes, disciplines three deep) end that at once. So does a kernel that
+//! lacks a part. Autorate
 //! and rules take a process as well. One that holds the packets knows more of the line than the
 //! kernel's statistics tell. With it, what arrives has its tier from the first packet on. What the
 //! kernel says against the place, such as another shaper there, stays an error.
@@ -70,6 +71,7 @@ fn merits(settings: &Settings, maker: Maker) -> String {
 fn obstacle(error: &Error) -> Option<String> {
     let why = match error {
         Error::LanesInKernel(_) => "lanes need a process".into(),
+        Error::DeepInKernel(_) => "the kernel takes one discipline below another at most".into(),
         Error::NotLinuxs(words) => {
             format!("the module `simnel` is not there, and Linux's own cake cannot do `{words}`")
         }
@@ -129,6 +131,7 @@ mod tests {
     fn what_only_a_process_does_is_not_asked_of_the_kernel() {
         for (keys, expected) in [
             ("lanes = 2\nupload_qdisc = \"cake no-host-guard\"", "lanes need a process"),
+            ("upload_qdisc = \"drr class 1:1 pie\"", "the kernel takes one discipline below"),
             ("autorate = true\ndownload = \"2mbit..9mbit\"", "autorate sees more of the line"),
             ("[[rule]]\nport = 5000\ntier = 1\n", "rules decide about each packet"),
             ("[[share]]\naddress = \"10.0.0.0/8\"\nupload = \"1mbit\"\n", "rules decide"),

@@ -71,9 +71,9 @@ fn make(asked: &str) -> Result<Guest, String> {
     }
 }
 
-/// As many classes as there is room for words of them, each in as few words as can be.
+/// An htb with `classes`, each in as few words as can be.
 fn many(classes: usize) -> String {
-    (1..=classes).fold("htb".to_owned(), |all, n| format!("{all} class 1:{n:x} rate 8"))
+    (1..=classes).fold("htb".to_owned(), |all, n| format!("{all} class :{n:x} rate 8"))
 }
 
 /// `count` times `word`.
@@ -99,7 +99,8 @@ fn no_words_need_a_piece_that_may_be_refused() {
         (tree(90), None),
         (tree(120), Some("bytes of words")),
         (many(150), None),
-        (many(990), Some("bytes of words")),
+        // All of them are read: it is their own words that are too long to be shown.
+        (many(1_014), Some("bytes of words")),
         (drr, None),
         (words(4_096, "a"), Some("`a`")),
         (words(4_097, "a"), Some("4097 words are too many: at most 4096")),
@@ -116,6 +117,8 @@ fn no_words_need_a_piece_that_may_be_refused() {
             (Ok(_), Some(_)) => panic!("{start}: taken"),
             (Err(error), refusal) => {
                 assert!(refusal.is_some_and(|part| error.contains(part)), "{start}: {error}");
+                let said = format!("{} bytes of words", asked.len());
+                assert!(asked.len() > 18_000 || !error.contains(&said), "{start}: {error}");
             }
         }
         // As a change of another and of itself.
@@ -131,7 +134,7 @@ fn no_words_need_a_piece_that_may_be_refused() {
                 told.read(&mut guest);
                 Ok(told.statistics(&mut guest))
             });
-            assert!(told.1 == 0 && !told.0.unwrap().is_empty());
+            assert!(!told.0.unwrap().is_empty());
         }
     }
 }

@@ -23,15 +23,14 @@ pub mod sweep;
 mod terms;
 pub mod text;
 
-/// Writes everything about `outcomes`, and what other arms showed of them, into
-/// `page` and the directory in which it lies.
-/// `partial`: not all runs were done.
+/// Writes everything about `outcomes`, and what other arms showed of them, beside `page`: into the
+/// directory in which that will lie. Gives its text. `partial`: not all runs were done.
 pub fn write(
     outcomes: &[Outcome],
     readings: &[Reading],
     page: &Path,
     partial: bool,
-) -> io::Result<()> {
+) -> io::Result<String> {
     let directory = page.parent().unwrap_or(Path::new(""));
     for part in ["figures", "scenarios", "data"] {
         fs::create_dir_all(directory.join(part))?;
@@ -70,9 +69,8 @@ pub fn write(
     for (title, flent) in readings.iter().flat_map(|reading| &reading.flent) {
         put(&directory.join("data").join(file_name(title)), flent)?;
     }
-    let text =
-        paper::page(outcomes, &figures, &readings.iter().zip(others).collect::<Vec<_>>(), partial);
-    put(page, text.as_bytes())
+    let others: Vec<_> = readings.iter().zip(others).collect();
+    Ok(paper::page(outcomes, &figures, &others, partial))
 }
 
 /// Adds to a figure's dots what claims state about their measures.

@@ -46,6 +46,7 @@ fn mean(one: &Option<Estimate>) -> String {
 
 /// The page. `partial`: not all runs are there.
 pub fn page(title: &str, results: &[PointResult], names: &[&String], partial: bool) -> String {
+    let alike = are_alike(results);
     let body = html! {
         @if partial { (page::partial("the sweep")) }
         p .lead {
@@ -54,13 +55,13 @@ pub fn page(title: &str, results: &[PointResult], names: &[&String], partial: bo
             "cell. Means of all runs at a setting; every run is a row of the CSV file beside this "
             "page."
         }
-        @if are_alike(results) { p .note { (text::ALIKE) } }
-        @for name in names { (measure(name, results)) }
+        @if alike { p .note { (text::ALIKE) } }
+        @for name in names { (measure(name, results, alike)) }
     };
     page::frame(title, &body)
 }
 
-fn measure(name: &str, results: &[PointResult]) -> Markup {
+fn measure(name: &str, results: &[PointResult], alike: bool) -> Markup {
     let words = Words::of(name).whole();
     // The heading has the measure's name already.
     let short = |figure: Figure| match figure.title.strip_prefix(&format!("{words}, ")) {
@@ -78,13 +79,13 @@ fn measure(name: &str, results: &[PointResult]) -> Markup {
         section .multiples {
             h3 title=(name) { (words) }
             (page::together(&panels))
-            div .heats { @for pivot in &pivots { (heat(pivot, range)) } }
+            div .heats { @for pivot in &pivots { (heat(pivot, range, alike)) } }
         }
     }
 }
 
 /// A table whose cells are the darker the larger their value; one scale for a measure.
-fn heat(pivot: &Pivot, range: (f64, f64)) -> Markup {
+fn heat(pivot: &Pivot, range: (f64, f64), alike: bool) -> Markup {
     html! {
         table .heat {
             caption { (pivot.title) }
@@ -96,7 +97,8 @@ fn heat(pivot: &Pivot, range: (f64, f64)) -> Markup {
                     tr {
                         th { (value) }
                         @for one in cells {
-                            @let title = one.map(|one| format!("{one}, {} runs", one.n));
+                            @let title = one.filter(|_| !alike);
+                            @let title = title.map(|one| format!("{one}, {} runs", one.n));
                             @let class = one.map(|one| format!("h{}", shade(one.mean, range)));
                             td class=[class] title=[title] { (mean(one)) }
                         }
@@ -137,6 +139,7 @@ mod tests {
             let text = text(results, &[&name], None);
             let page = page("test", results, &[&name], false);
             assert_eq!(page.contains(text::ALIKE), text.contains(text::ALIKE));
+            assert_eq!(page.contains("±"), text.contains('±'));
             (text.matches(text::ALIKE).count(), text.contains('±'))
         };
         let alike = [of("1ms", &[0.1; 3]), of("2ms", &[0.3; 3])];

@@ -54,7 +54,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         rtt: args.rtt.clone(),
         repetitions: args.repetitions,
     };
-    let page = place::page(args.report.as_deref(), usual(args), !args.json, &[])?;
+    let page = place::page("compare", args.report.as_deref(), usual(args), !args.json, &[])?;
     let interrupt = Interrupt::new()?;
     let progress = Progress::new(compare::runs(&question) as u64);
     let done = compare::compare(&question, interrupt.flag(), &|| progress.advance(1));

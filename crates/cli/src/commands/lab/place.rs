@@ -2,12 +2,11 @@
 //!
 //! A path that ends in .html, or that is a device, is the page. Any other is a folder in which the
 //! page has its usual name, so that pages of different things stand side by side. That name says
-//! what was asked. A page has a mark of the files that it was made of at its end. A page with a
-//! usual name is not overwritten by one that is made of other files. Nor is a file of another kind
-//! overwritten: it is what somebody forgot to say -o before.
+//! what was asked. At its end a page has a mark of the command that made it, and of what files. A
+//! page with a usual name is not overwritten by one of another command, or of other files. Nor is a
+//! file of another kind overwritten: it is what somebody forgot to say -o before.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use miette::miette;
@@ -18,26 +17,32 @@ use super::misuse_with_help;
 /// Most bytes of a page's name: file systems have 255, and its ends take some.
 const NAME: usize = 200;
 /// The beginning of a page's mark.
-const MARK: &str = "<!-- of files ";
+const MARK: &str = "<!-- made by simnel ";
+/// Bytes at the end of a page within which its mark lies.
+const END: usize = 128;
 
 /// A page that is to be written.
 #[derive(Debug)]
 pub struct Page {
     /// Its path.
     pub path: PathBuf,
+    /// The command that makes it.
+    by: &'static str,
     /// The files that it is made of.
     of: Vec<PathBuf>,
 }
 
-/// The page: as asked for, or `usual` where one is written unasked; made of the files `of`. To be
-/// asked before what takes time.
+/// The page: as asked for, or `usual` where one is written unasked; made by the command `by` of the
+/// files `of`. To be asked before what takes time.
 pub fn page(
+    by: &'static str,
     asked: Option<&Path>,
     usual: PathBuf,
     unasked: bool,
     of: &[PathBuf],
 ) -> miette::Result<Option<Page>> {
-    let of = of.to_vec();
+    // What comes by a pipe or a device has another path each time.
+    let of = of.iter().filter(|file| !file.starts_with("/dev")).cloned().collect();
     let path = match asked {
         None if !unasked => return Ok(None),
         None => usual,
@@ -49,13 +54,16 @@ pub fn page(
             }
             match usual.file_name() {
                 Some(name) if path.is_dir() || !is_html && !path.exists() => path.join(name),
-                _ => return Ok(Some(Page { path: path.to_path_buf(), of })),
+                _ => return Ok(Some(Page { path: path.to_path_buf(), by, of })),
             }
         }
     };
-    let page = Page { path, of };
+    let page = Page { path, by, of };
     if page.is_of_others() {
-        let what = format!("{} is there already, made of another file", page.path.display());
+        let what = format!(
+            "{} is there already, made by another command or of another file",
+            page.path.display()
+        );
         return Err(misuse_with_help(what, "--report, and another folder or a path with .html"));
     }
     Ok(Some(page))
@@ -66,36 +74,41 @@ impl Page {
     pub fn store(&self, mut text: String) -> miette::Result<()> {
         let path = &self.path;
         make_folder(path).map_err(|error| cannot_write(path, &error))?;
-        if let Some(mark) = self.mark() {
-            text.insert_str(text.rfind("</html>").unwrap_or(text.len()), &mark);
-        }
+        text.insert_str(text.rfind("</html>").unwrap_or(text.len()), &self.mark());
         store(path, text.as_bytes())
     }
 
     /// True if a page at its path has a mark that is not its own.
     fn is_of_others(&self) -> bool {
-        let Some(mark) = self.mark().filter(|_| self.path.is_file()) else { return false };
-        let there = std::fs::read(&self.path).unwrap_or_default();
-        let end = String::from_utf8_lossy(&there[there.len().saturating_sub(2 * mark.len())..]);
-        end.contains(MARK) && !end.contains(&mark)
+        let there = match self.path.is_file() {
+            true => std::fs::read(&self.path).unwrap_or_default(),
+            false => return false,
+        };
+        let end = String::from_utf8_lossy(&there[there.len().saturating_sub(END)..]);
+        end.contains(MARK) && !end.contains(&self.mark())
     }
 
-    /// The hash of its files' paths, as they lead from its folder; None if it is made of no files.
-    /// So page and files may move together, and a page that is given away names no folders.
-    fn mark(&self) -> Option<String> {
-        let folder = folder(&self.path)?;
-        let mut paths = Vec::new();
-        for file in &self.of {
-            let file = self::folder(file)?.join(file.file_name()?);
-            let common = file.components().zip(folder.components()).take_while(|(a, b)| a == b);
-            let common = common.count();
-            let up = folder.components().skip(common).map(|_| OsStr::new(".."));
-            let down = file.components().skip(common);
-            let path: PathBuf = up.chain(down.map(|part| part.as_os_str())).collect();
-            paths.extend(path.as_os_str().as_bytes());
-            paths.push(0);
-        }
-        (!paths.is_empty()).then(|| format!("{MARK}{:016x} -->", hash(&paths)))
+    /// The command, and the hash of its files' paths, as they lead from the page's folder. So page
+    /// and files may move together, and a page that is given away names no folders.
+    fn mark(&self) -> String {
+        let paths: Vec<u8> = self.of.iter().flat_map(|file| self.way_to(file)).collect();
+        format!("{MARK}{}: {:016x} -->", self.by, hash(&paths))
+    }
+
+    /// The path to `file` from the page's folder, and a zero; empty if a folder is not there.
+    fn way_to(&self, file: &Path) -> Vec<u8> {
+        let (Some(from), Some(to), Some(name)) =
+            (folder(&self.path), folder(file), file.file_name())
+        else {
+            return Vec::new();
+        };
+        let file = to.join(name);
+        let common = file.components().zip(from.components()).take_while(|(a, b)| a == b).count();
+        let up = from.components().skip(common).map(|_| OsStr::new(".."));
+        let down = file.components().skip(common).map(|part| part.as_os_str());
+        let mut way = up.chain(down).collect::<PathBuf>().into_os_string().into_encoded_bytes();
+        way.push(0);
+        way
     }
 }
 
@@ -166,7 +179,7 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         std::fs::create_dir(at("there.html")).expect("a folder");
         std::fs::write(at("file"), "").expect("a file");
-        let asked = |asked: &Path| page(Some(asked), "x/usual.html".into(), false, &[]);
+        let asked = |asked: &Path| page("sim", Some(asked), "x/usual.html".into(), false, &[]);
         let of = |path: &Path| asked(path).expect("a place").expect("asked for").path;
         for (asked, expected) in [
             ("page.html", "page.html"),
@@ -180,11 +193,13 @@ mod tests {
         assert_eq!(of(Path::new("/dev/null")), Path::new("/dev/null"));
         let refused = asked(&at("file")).expect_err("a file of another kind");
         assert!(refused.to_string().ends_with("file is there already, and is no page"));
-        let unasked = |unasked| page(None, "usual.html".into(), unasked, &[]).expect("no path");
+        let unasked =
+            |unasked| page("sim", None, "usual.html".into(), unasked, &[]).expect("no path");
         assert_eq!(unasked(true).map(|page| page.path), Some("usual.html".into()));
         assert!(unasked(false).is_none());
         store(&at("new/deep/page.html"), b"x").expect("folders are made");
     }
+
     #[test]
     fn a_name_is_not_taken_from_a_page_of_other_files() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -194,14 +209,23 @@ mod tests {
             std::fs::write(at(folder).join("x.toml"), "").expect("a file");
         }
         let asked = |path: &str, of: &str| {
-            page(Some(&at(path)), "x.html".into(), false, &[at(of)])
+            page("sim", Some(&at(path)), "x.html".into(), false, &[at(of)])
                 .map(|page| page.expect("asked for"))
         };
         let write = |path, of| asked(path, of).expect("its own").store("<html></html>".into());
         write("pages", "a/x.toml").expect("a new page");
         write("pages", "a/x.toml").expect("the same again");
         let refused = asked("pages", "b/x.toml").expect_err("of the other folder").to_string();
-        assert!(refused.ends_with("x.html is there already, made of another file"), "{refused}");
+        assert!(refused.contains("x.html is there already, made by another"), "{refused}");
+        let other = |by| page(by, Some(&at("pages")), "x.html".into(), false, &[at("a/x.toml")]);
+        other("plot").expect_err("of another command");
+        // Nor does one of no files take it, or lose its own.
+        let bare = |by| page(by, Some(&at("pages")), "x.html".into(), false, &[]);
+        bare("test").expect_err("of another command");
+        let written = |page: miette::Result<Option<Page>>| page.expect("free").expect("asked for");
+        let test = page("test", Some(&at("bare")), "x.html".into(), false, &[]);
+        written(test).store("<html></html>".into()).expect("a new page");
+        asked("bare", "a/x.toml").expect_err("of another command");
         // Said in full it is taken, and a page without a mark is nobody's.
         write("pages/x.html", "b/x.toml").expect("said in full");
         std::fs::write(at("pages/x.html"), "<html></html>").expect("a file");

@@ -27,8 +27,8 @@ pub struct Args {
     /// .jsonl.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The page: a path that ends in .html, or a folder for FILES.html, by their names [default: in
-    /// this one].
+    /// The page: a path that ends in .html, or a folder for FILES-plot.html, by their names
+    /// [default: in this one].
     #[arg(long, value_name = "PATH", alias = "output", short_alias = 'o')]
     report: Option<PathBuf>,
 }
@@ -36,8 +36,8 @@ pub struct Args {
 /// Draws.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let shorts: Vec<String> = args.files.iter().map(|file| short(file)).collect();
-    let usual = place::named(&shorts.join("-"));
-    let page = place::page(args.report.as_deref(), usual, true, &args.files)?;
+    let usual = place::named(&(shorts.join("-") + "-plot"));
+    let page = place::page("plot", args.report.as_deref(), usual, true, &args.files)?;
     if let Some(page) = &page {
         place::apart(&page.path, args.files.iter().map(PathBuf::as_path))?;
     }

@@ -80,7 +80,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let is_file = !is_stdin(&args.file) && args.file.is_file() && !args.file.starts_with("/dev");
     let usual = args.file.with_file_name(usual(args));
     let of = std::slice::from_ref(&args.file);
-    let page = place::page(args.report.as_deref(), usual, !args.json && is_file, of)?;
+    let page = place::page("sim", args.report.as_deref(), usual, !args.json && is_file, of)?;
     for path in page.iter().map(|page| &page.path).chain(&args.pcapng) {
         place::apart(path, [args.file.as_path()])?;
     }

@@ -123,7 +123,7 @@ fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 fn page(args: &Args, journal: &Path) -> miette::Result<Option<Page>> {
     let usual = !args.json && args.shard.is_none();
     let (beside, of) = (journal.with_extension("html"), [journal.to_path_buf()]);
-    let page = place::page(args.report.as_deref(), beside, usual, &of)?;
+    let page = place::page("sweep", args.report.as_deref(), beside, usual, &of)?;
     if let Some(Page { path, .. }) = &page {
         for written in [path.clone(), path.with_extension("csv"), path.with_extension("parquet")] {
             let read = args.file.iter().chain(&args.merge).map(PathBuf::as_path);

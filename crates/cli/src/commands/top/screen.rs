@@ -263,8 +263,9 @@ fn draw_lines(lines: &[LineView], rows: Vec<Cells>, frame: &mut Frame<'_>, area:
         ["", "", "bit/s", "limit", "now", "p50", "p99", "queued", "drops", "marks", "cpu"];
     let widths = fit(&LINES, area.width);
     let room = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
+    let is_full = rows.len() + 1 >= usize::from(area.height);
     draw_grid(heading_cells(&heading, None), rows, &widths, frame, area);
-    if let Some(words) = headroom(lines) {
+    if let Some(words) = headroom(lines).filter(|_| !is_full) {
         let words = Line::from(cut(&words, room.width)).right_aligned();
         frame.render_widget(Paragraph::new(words.add_modifier(Modifier::DIM)), room);
     }

@@ -19,7 +19,7 @@
 //! * *Tins.* Each tin has rounds of its own, and one clock at its threshold for all queues
 //!   ([`TinClock`]). The tin to serve is the highest one on schedule with packets in any queue,
 //!   and if none is, the one with the highest threshold. A tin with packets in other queues alone
-//!   counts only when it is a lead behind its schedule. So nobody waits for a queue that is asked
+//!   is on schedule only when it is a lead behind it. So nobody waits for a queue that is asked
 //!   late. The same holds of a tin in which this queue is ahead of the others' rounds. New flows
 //!   may go early there as well: by twice what a queue pays at once.
 //!

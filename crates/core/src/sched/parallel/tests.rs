@@ -342,7 +342,7 @@ fn the_others_know_of_tins_with_packets_and_of_standing_queues() {
 }
 
 /// The highest tin that is on schedule goes first, else the one with the highest threshold. A tin
-/// with packets elsewhere only counts when it is a lead late.
+/// with packets in other queues alone is on schedule when it is a lead late.
 #[test]
 fn a_tins_turn_comes_by_schedule_over_all_queues() {
     const NOW: u64 = 10_000_000;

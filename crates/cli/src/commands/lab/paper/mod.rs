@@ -65,7 +65,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     })?;
     args.arms.check(&experiments)?;
     let usual = place::named(&args.experiments.join("-"));
-    let page = place::page(args.report.as_deref(), usual, false, &[])?.map(|page| page.path);
+    let page = place::page("paper", args.report.as_deref(), usual, false, &[])?;
     let (keep, series) = (args.report.is_some(), args.series);
     let options = Options { repetitions: args.repetitions, keep, series };
     let interrupt = Interrupt::new()?;
@@ -83,10 +83,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let stopped = interrupt.has_come();
     if let Some(page) = page {
-        let written = report::write(&outcomes, &readings, &page, stopped);
-        written.map_err(|error| place::cannot_write(&page, &error))?;
+        let path = &page.path;
+        let text = report::write(&outcomes, &readings, path, stopped);
+        page.store(text.map_err(|error| place::cannot_write(path, &error))?)?;
         if !args.json {
-            writeln!(out, "page: {}", page.display()).map_err(output_failed)?;
+            writeln!(out, "page: {}", path.display()).map_err(output_failed)?;
         }
     }
     if stopped {
