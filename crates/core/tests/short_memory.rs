@@ -2,11 +2,11 @@
 //! or changing a discipline of the table is then an error, and what runs goes on as if nobody had
 //! asked. The part of a change that takes effect asks for nothing at all.
 
+#[path = "support/refusing.rs"]
+mod refusing;
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use refusing::{with_memory, ASKED, GRANTED, SMALL};
 use simnel_core::memory::Memory;
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{
@@ -15,60 +15,6 @@ use simnel_core::qdisc::{
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
 use support::table::DISCIPLINES;
-
-/// Pieces up to this size are not refused outside of the data path: a kernel waits for them.
-const SMALL: usize = 8 << 10;
-
-thread_local! {
-    /// Pieces larger than that that this thread may still have; all others are refused.
-    static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
-    /// See [`SMALL`].
-    static GRANTED: Cell<usize> = const { Cell::new(SMALL) };
-    /// Pieces of any size that this thread asked for.
-    static ASKED: Cell<u32> = const { Cell::new(0) };
-}
-
-/// The system's allocator, which refuses as it is told.
-struct Refusing;
-
-impl Refusing {
-    fn grants(size: usize) -> bool {
-        ASKED.set(ASKED.get().wrapping_add(1));
-        if size <= GRANTED.get() || LEFT.get() == u32::MAX {
-            return true;
-        }
-        let left = LEFT.get();
-        LEFT.set(left.saturating_sub(1));
-        left > 0
-    }
-}
-
-// SAFETY: what is granted is the system allocator's own answer; a null pointer refuses.
-unsafe impl GlobalAlloc for Refusing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match Refusing::grants(layout.size()) {
-            // SAFETY: passed on as it came.
-            true => unsafe { System.alloc(layout) },
-            false => std::ptr::null_mut(),
-        }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: passed on as it came; `pointer` is the system's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Refusing = Refusing;
-
-/// Result of `work` with an allocator that gives `large` large pieces.
-fn with_memory<T>(large: u32, work: impl FnOnce() -> T) -> T {
-    LEFT.set(large);
-    let result = work();
-    LEFT.set(u32::MAX);
-    result
-}
 
 fn settings(words: &str) -> Config {
     parse(words).unwrap_or_else(|error| panic!("`{words}`: {error}"))

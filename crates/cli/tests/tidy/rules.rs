@@ -20,7 +20,7 @@ const DETERMINISTIC: [&str; 3] = ["crates/core/src/", "crates/tcp/src/", "crates
 const NUMBERS: &str = "crates/core/src/tc/number.rs";
 /// The crates with unsafe code, the homes in Linux; and a test whose allocator refuses.
 const UNSAFE_HOMES: &[&str] =
-    &["crates/gateway/", "crates/kernel/", "crates/core/tests/short_memory.rs"];
+    &["crates/gateway/", "crates/kernel/", "crates/core/tests/support/refusing.rs"];
 /// Columns that fit two files side by side.
 const COLUMNS: usize = 100;
 /// Lines of a file that is surely more than one concept.

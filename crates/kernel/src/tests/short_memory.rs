@@ -2,60 +2,22 @@
 //! waits for is refused in turn. What cannot be an error is never that large, or else the process
 //! ends.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::iter::repeat_n;
 
 use super::*;
+use refusing::{with_memory, GRANTED};
+
+#[path = "../../../core/tests/support/refusing.rs"]
+mod refusing;
 
 /// As in kernel/host.c.
 const WAITED: usize = 160 << 10;
 
-thread_local! {
-    /// Larger pieces that this thread may still have.
-    static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
-}
-
-/// The system's allocator, which refuses as it is told.
-struct Refusing;
-
-impl Refusing {
-    fn grants(size: usize) -> bool {
-        let left = LEFT.get();
-        if size <= WAITED || left == u32::MAX {
-            return true;
-        }
-        LEFT.set(left.saturating_sub(1));
-        left > 0
-    }
-}
-
-// SAFETY: what is granted is the system allocator's own answer; a null pointer refuses.
-unsafe impl GlobalAlloc for Refusing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match Refusing::grants(layout.size()) {
-            // SAFETY: passed on as it came.
-            true => unsafe { System.alloc(layout) },
-            false => core::ptr::null_mut(),
-        }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: passed on as it came; `pointer` is the system's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Refusing = Refusing;
-
 /// Result of `work` once memory is there, and the number of tries in which it was short before.
 fn in_turn<T>(mut work: impl FnMut() -> Result<T, String>) -> (Result<T, String>, u32) {
+    GRANTED.set(WAITED);
     for large in 0.. {
-        LEFT.set(large);
-        let done = work();
-        LEFT.set(u32::MAX);
-        match done {
+        match with_memory(large, &mut work) {
             Err(error) if error.contains("memory") => {}
             done => return (done, large),
         }
