@@ -98,6 +98,8 @@ struct Served {
     presence: Presence,
     /// Controller of its rates; None where they do not follow the line.
     driver: Option<Driver>,
+    /// Of following the interface's own figures.
+    device: Told,
     /// Of following the clock and control groups.
     told: Told,
 }
@@ -227,7 +229,8 @@ impl Daemon {
         let (presence, tables) =
             Presence::new(&interface, shaper, gateway.is_for_port(), sys::now());
         warnings.extend(tables);
-        self.served.push(Served { gateway, presence, driver, told: Told::default() });
+        let [device, told] = Default::default();
+        self.served.push(Served { gateway, presence, driver, device, told });
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface.clone()));
         if was_open {
@@ -348,16 +351,19 @@ impl Daemon {
         self.next_look = now + LOOK;
         let mut changes = Vec::new();
         let mut warnings = Vec::new();
-        for Served { gateway, presence, driver, told } in &mut self.served {
+        for Served { gateway, presence, driver, device, told } in &mut self.served {
             let interface = gateway.interface().to_owned();
             for change in presence.look(now) {
                 if let Change::Mtu(_) | Change::QueueLength(_) | Change::Back = change {
-                    if let Err(error) = gateway.follow_device() {
-                        warnings.push(format!("{interface}: {error}"));
-                    }
                     driver.iter().for_each(Driver::find_interface);
                 }
                 changes.push(Notice::Presence(interface.clone(), change));
+            }
+            // What failed is tried again at each look.
+            match presence.is_there().then(|| gateway.follow_device()) {
+                Some(Err(error)) => warnings.extend(device.news(format!("{interface}: {error}"))),
+                Some(Ok(())) => device.forget(),
+                None => {}
             }
             let followed = gateway.follow_ports();
             warnings.extend(followed.map(|what| format!("{interface}: {what}")));

@@ -445,8 +445,8 @@ impl Gateway {
             .map_err(|_| Error::Unresponsive(direction))
     }
 
-    /// Follows what the interface says of itself now. Disciplines are made anew where that decides
-    /// their quanta and limits; what is queued moves over.
+    /// Follows what the interface says of itself now, until that has succeeded. Disciplines are
+    /// made anew where that decides their quanta and limits; what is queued moves over.
     ///
     /// # Errors
     /// As [`Gateway::change`].
@@ -456,11 +456,15 @@ impl Gateway {
             return Ok(());
         }
         let before = std::mem::replace(&mut self.device, device);
-        let followed = Direction::BOTH.into_iter().try_for_each(|direction| {
-            let Some(config) = self.settings.direction(direction) else { return Ok(()) };
-            self.replace(direction, self.build_all(direction, config)?)
+        let build = |direction| {
+            let config = self.settings.direction(direction)?;
+            Some(self.build_all(direction, config).map(|qdiscs| (direction, qdiscs)))
+        };
+        // No direction follows if one cannot.
+        let built: Result<Vec<_>, Error> = Direction::BOTH.into_iter().filter_map(build).collect();
+        let followed = built.and_then(|built| {
+            built.into_iter().try_for_each(|(direction, qdiscs)| self.replace(direction, qdiscs))
         });
-        // What fails is tried again at the next change.
         followed.inspect_err(|_| self.device = before)
     }
 

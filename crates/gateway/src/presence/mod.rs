@@ -266,6 +266,11 @@ impl Presence {
         self.ways.look(&self.interface, ways)
     }
 
+    /// True if the interface was there at the last look.
+    pub(crate) fn is_there(&self) -> bool {
+        self.state != State::Absent
+    }
+
     /// The change for the worse that lasts.
     pub(crate) fn trouble(&self) -> Option<&Change> {
         self.trouble.as_ref()

@@ -88,6 +88,10 @@ pub const TOGETHER: &[Case] = &[
         others::what_others_do_to_an_interface_is_followed,
     ),
     ("a_changed_queue_length_is_followed", others::a_changed_queue_length_is_followed),
+    (
+        "a_queue_length_that_failed_is_tried_again",
+        others::a_queue_length_that_failed_is_tried_again,
+    ),
     ("a_change_of_bridge_is_told", others::a_change_of_bridge_is_told),
     ("addresses_and_default_routes_are_told", others::addresses_and_default_routes_are_told),
     (
