@@ -63,12 +63,16 @@ const GAUGES: [(&str, &str, Measure); 13] = [
     ("simnel_packets_per_second", "Packets of the last second", |line| {
         Some(line.packets_per_s as f64)
     }),
-    ("simnel_added_latency_p50_seconds", "Half of the packets waited no longer", |line| {
-        line.delay.map(|delay| delay.p50_ns as f64 / 1e9)
-    }),
-    ("simnel_added_latency_p99_seconds", "99 of 100 packets waited no longer", |line| {
-        line.delay.map(|delay| delay.p99_ns as f64 / 1e9)
-    }),
+    (
+        "simnel_added_latency_p50_seconds",
+        "Half of the packets of the last ten seconds waited no longer",
+        |line| line.delay.map(|delay| delay.p50_ns as f64 / 1e9),
+    ),
+    (
+        "simnel_added_latency_p99_seconds",
+        "99 of 100 packets of the last ten seconds waited no longer",
+        |line| line.delay.map(|delay| delay.p99_ns as f64 / 1e9),
+    ),
     ("simnel_cpu_ratio", "Part of a core that the data path takes", |line| {
         line.cpu_permille.map(|share| share as f64 / 1e3)
     }),
@@ -301,6 +305,22 @@ mod tests {
         for name in named {
             assert!(there.contains(&name), "`{name}` is not among the metrics");
         }
+    }
+
+    #[test]
+    fn the_meaning_of_a_percentile_names_its_window() {
+        let window = simnel_gateway::view::WINDOW as u32 * crate::board::EVERY;
+        assert_eq!(window.as_secs(), 10, "the texts say ten seconds");
+        let text = write(full(), Some(true)).unwrap();
+        let helps = text.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '));
+        let is_percentile = |name: &str| {
+            let is_one =
+                |part: &str| part.strip_prefix('p').is_some_and(|n| n.parse::<u8>().is_ok());
+            name.split('_').any(is_one)
+        };
+        let told: Vec<_> = helps.filter(|(name, _)| is_percentile(name)).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told.iter().all(|(_, help)| help.contains("of the last ten seconds")), "{told:?}");
     }
 
     /// Linux lets an interface's name have what a label must not.

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -14,6 +15,7 @@ use crate::icmp::{Message, REPLY, REQUEST};
 
 /// Ports that home routers mostly answer on: DNS, web, SSH, and one that is mostly closed.
 const PORTS: [u16; 5] = [53, 80, 443, 22, 9];
+/// Time for each of both kinds of echo.
 const PATIENCE: Duration = Duration::from_millis(700);
 
 /// Starts echoes from `host`, and says by what; None if it answers to nothing.
@@ -23,19 +25,26 @@ pub(crate) fn start(
     start: Instant,
 ) -> Option<(Prober, &'static str)> {
     let kinds = [(Type::DGRAM, false), (Type::RAW, true)];
-    for (kind, raw) in kinds {
-        let Ok(socket) = icmp_socket(host, kind) else { continue };
+    let by_icmp = kinds.into_iter().find_map(|(kind, raw)| {
+        let socket = icmp_socket(host, kind).ok()?;
         let ident = std::process::id() as u16;
         let language = Icmp { six: host.is_ipv6(), raw, ident };
-        let Ok(prober) = Prober::datagrams(socket, language, interval, start) else { continue };
-        if prober.is_answered(PATIENCE) {
-            return Some((prober, "ICMP"));
-        }
+        Prober::datagrams(socket, language, interval, start).ok()
+    });
+    if let Some(prober) = by_icmp.filter(|prober| prober.is_answered(PATIENCE)) {
+        return Some((prober, "ICMP"));
     }
-    let port = PORTS.into_iter().find(|port| answers(SocketAddr::new(host, *port), PATIENCE))?;
+    let port = first_that_answers(host)?;
     // A handshake costs more than an echo.
     let interval = interval.max(Duration::from_millis(50));
     Some((Prober::connections(SocketAddr::new(host, port), interval, start), "TCP"))
+}
+
+/// The first of the ports, in their order, that answers; all are asked at once.
+fn first_that_answers(host: IpAddr) -> Option<u16> {
+    let ask = move |port| answers(SocketAddr::new(host, port), PATIENCE).then_some(port);
+    let asked = PORTS.map(|port| thread::spawn(move || ask(port)));
+    asked.into_iter().find_map(|answer| answer.join().ok()?)
 }
 
 fn icmp_socket(host: IpAddr, kind: Type) -> io::Result<UdpSocket> {
