@@ -33,6 +33,7 @@ mod test;
 #[cfg(feature = "top")]
 mod top;
 mod up;
+mod way_out;
 mod words;
 
 /// The program's commands.

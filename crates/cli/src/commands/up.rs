@@ -1,7 +1,6 @@
 //! `simnel up`: take an interface over, in the foreground, until `simnel down` or a signal.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -15,10 +14,10 @@ use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::trial::Back;
 use simnel_gateway::words::{below, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{
-    check_name, default_routes, join, lost_address, Backend, Direction, Error, Joined, Lanes,
-    Settings,
+    check_name, join, lost_address, Backend, Direction, Error, Joined, Lanes, Settings,
 };
 
+use super::way_out::{exists, leads_out};
 use super::{
     auto, duration, interface_name, misuse, misuse_with_help, none_empty, places, places_inside,
     trial_time, Control,
@@ -358,28 +357,6 @@ fn in_kernel(
         }
     }
     Ok(())
-}
-
-/// True if there is such an interface.
-fn exists(interface: &str) -> bool {
-    Path::new("/sys/class/net").join(interface).exists()
-}
-
-/// An error if the default route, where there is one, leads by other interfaces than that of
-/// `command`.
-pub(super) fn leads_out(command: &str, interface: &str) -> miette::Result<()> {
-    let routes = default_routes();
-    // What does not exist, or can never be shaped, is the gateway's to say.
-    let can_be = interface != "lo" && exists(interface);
-    if routes.is_empty() || !can_be || routes.iter().any(|name| name == interface) {
-        return Ok(());
-    }
-    let names = routes.join("` and `");
-    Err(miette!(
-        help =
-            format!("say `simnel {command} {}`, or --anyway if `{interface}` is meant", routes[0]),
-        "`{interface}` does not lead to the Internet: the default route goes by `{names}`"
-    ))
 }
 
 /// An error if one of two interfaces that are to be joined has an address.

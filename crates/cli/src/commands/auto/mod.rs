@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use miette::{miette, IntoDiagnostic};
 use simnel_gateway::check::{link_type, LinkType};
 use simnel_gateway::control::Client;
-use simnel_gateway::{config, default_routes, has_net_admin, Error};
+use simnel_gateway::{config, has_net_admin, Error};
 use simnel_measure::report::delay;
 use simnel_measure::{wire, Grade, Options, Peer, Report, Way};
 
 use super::test::with_progress;
-use super::up::leads_out;
+use super::way_out::{leads_out, way_out};
 use super::{interface_name, misuse, misuse_with_help, output_failed, quoted, serve, Control};
 
 mod file;
@@ -305,23 +305,6 @@ fn check_line(interface: &str, anyway: bool) -> miette::Result<()> {
         return Ok(());
     }
     leads_out("setup", interface)
-}
-
-/// The interface of the default route.
-fn way_out() -> miette::Result<String> {
-    let routes = default_routes();
-    match &routes[..] {
-        [one] => Ok(one.clone()),
-        [] => Err(miette!(
-            help = "name the interface: simnel setup IFACE --server HOST",
-            "no default route leads out of this machine"
-        )),
-        several => Err(miette!(
-            help = format!("name one: simnel setup {} --server HOST", several[0]),
-            "default routes lead out by several interfaces: `{}`",
-            several.join("` and `")
-        )),
-    }
 }
 
 /// A `simnel up` on trial: whatever comes, the interface is given back at the end.
