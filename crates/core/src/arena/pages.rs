@@ -11,7 +11,8 @@ use crate::memory::{reserved, NoMemory};
 use crate::packet::{Link, Packet};
 use crate::room;
 use crate::sched::active::Turns;
-use crate::sched::rotation::{Linked, Links, Rotation};
+use crate::sched::links::{Linked, Links};
+use crate::sched::rotation::Rotation;
 
 /// Slots of a page: 4 KiB.
 pub(crate) const PAGE: u32 = 64;

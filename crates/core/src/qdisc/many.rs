@@ -23,7 +23,8 @@ use crate::qdisc::{
     prepared, spare_of, Backlog, Class, Config, ConfigError, Detail, Device, DropReason, Listed,
     Managed, PacketOwner, Qdisc, Snapshot, Totals,
 };
-use crate::sched::sharing::{either, Scheduler, Sharing};
+use crate::sched::scheduler::Scheduler;
+use crate::sched::sharing::{either, Sharing};
 use crate::sched::sparse::Sparse;
 use crate::sched::{Account, Scheduled, Standing};
 use crate::steps::{step, Budget, PER_LOOP};

@@ -4,7 +4,7 @@
 //! linked to the one behind it and to no other. A turn costs half the stores that a
 //! [`Rotation`](super::rotation::Rotation) needs, from whose middle flows may leave at any time.
 
-use super::rotation::{known, Linked, NIL};
+use super::links::{known, Linked, NIL};
 
 /// Flows in the order of their turns, by index into the slice that holds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 
 use super::active::Turns;
 use super::rotation::Rotation;
-use super::sharing::{Head, Scheduler};
+use super::scheduler::{Head, Scheduler};
 use super::sweep::{quanta_for, Sweep};
 use super::{Scheduled, Standing, MOST_BYTES};
 use crate::steps::Budget;

@@ -10,19 +10,21 @@
 //!   its debts, where they are many, wait in a [`wheel`];
 //! * [`savings`]: DRR-LDS, where empty queues save up, too.
 //!
-//! [`sharing`] is any of them, behind one interface. [`ways`] finds the queue of a user.
-//! `parallel` makes several schedulers, each on a core of its own, share as one.
+//! [`scheduler`] is their one interface, and [`sharing`] either of two. [`ways`] finds the queue of
+//! a user. `parallel` makes several schedulers, each on a core of its own, share as one.
 
-use rotation::{Linked, Links};
+use links::{Linked, Links};
 
 use crate::rate::ByteTime;
 
 pub mod active;
 pub mod drr;
+pub mod links;
 #[cfg(target_has_atomic = "64")]
 pub mod parallel;
 pub mod rotation;
 pub mod savings;
+pub mod scheduler;
 pub mod sharing;
 pub mod sparse;
 mod sweep;

@@ -32,7 +32,7 @@ use core::ops::Range;
 
 use super::active::Turns;
 use super::rotation::Rotation;
-use super::sharing::{Head, Scheduler};
+use super::scheduler::{Head, Scheduler};
 use super::sweep::{quanta_for, Sweep};
 use super::{Account, Scheduled, Standing, MOST_BYTES, MOST_QUANTUM};
 use crate::steps::Budget;

@@ -16,7 +16,7 @@ use alloc::boxed::Box;
 
 use super::active::{ActiveList, Turns};
 use super::rotation::Rotation;
-use super::sharing::{Head, Scheduler};
+use super::scheduler::{Head, Scheduler};
 use super::wheel::Wheel;
 use super::{Scheduled, Standing};
 use crate::memory::{Memory, NoMemory};

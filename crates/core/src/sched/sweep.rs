@@ -7,7 +7,7 @@
 //! served, their order and their deficits are the same as by single quanta. Only flows whose queues
 //! change during the sweep may differ.
 
-use super::rotation::NIL;
+use super::links::NIL;
 
 /// One time round after another over flows of which none can be served.
 #[derive(Clone, Copy, Debug)]

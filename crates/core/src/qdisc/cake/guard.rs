@@ -35,7 +35,7 @@ use crate::memory::{filled, Memory, NoMemory};
 use crate::packet::Packet;
 use crate::sched::active::Turns;
 use crate::sched::rotation::Rotation;
-use crate::sched::sharing::Scheduler;
+use crate::sched::scheduler::Scheduler;
 use crate::sched::sparse::{Quanta, Sparse};
 use crate::sched::ways::set_of;
 use crate::sched::{Account, Scheduled, Standing};

@@ -18,7 +18,7 @@ use crate::arena::Arena;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::sched::savings::Savings;
-use crate::sched::sharing::Scheduler;
+use crate::sched::scheduler::Scheduler;
 use crate::sched::Standing;
 use crate::steps::Budget;
 use crate::time::Time;

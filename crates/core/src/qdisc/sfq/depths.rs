@@ -8,7 +8,8 @@ use alloc::boxed::Box;
 
 use crate::memory::{filled, NoMemory};
 use crate::sched::active::Turns;
-use crate::sched::rotation::{Linked, Links, Rotation};
+use crate::sched::links::{Linked, Links};
+use crate::sched::rotation::Rotation;
 
 /// Longest slot.
 pub(super) const MAX_DEPTH: u32 = 127;
