@@ -264,7 +264,7 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn fill(&mut self, segment: &mut Segment, now: &Now) {
         segment.ack = self.nxt;
-        segment.window = self.window.offer(self.nxt, &mut self.acks, now);
+        segment.window = self.window.offer(self.nxt, || self.acks.leave_quick(), now);
         segment.ts_echo = self.ts_recent;
         if self.sack && self.reassembly.has_blocks() {
             let room = MAX_SACK;
@@ -433,7 +433,7 @@ mod tests {
                 receiver.on_data(&data(seq, len), 1_000, &Round::default(), &now);
             }
             let Receiver { acks, window, nxt, .. } = &mut receiver;
-            window.offer(*nxt, acks, &now)
+            window.offer(*nxt, || acks.leave_quick(), &now)
         };
         // Half of what is left of the memory.
         assert_eq!(offered(&[(1_001, 9_000)]), (80_000 - 9_000 - 4_000) / 2);

@@ -53,6 +53,19 @@ pub(crate) struct Counters {
     pub reductions: u32,
 }
 
+/// A segment that leaves whatever the window says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forced {
+    /// SYN, with the record still to be made.
+    Syn,
+    /// The first unacknowledged segment; `counted` if it was marked lost.
+    Again { counted: bool },
+    /// Tail loss probe.
+    Probe,
+    /// Window probe.
+    WindowProbe,
+}
+
 /// Permission to send, as the last acknowledgement or timer left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Resend {
@@ -77,7 +90,7 @@ pub(crate) struct Sender {
     peer_window: u32,
     resend: Resend,
     /// A segment to send regardless of the window.
-    forced: Option<transmit::Forced>,
+    forced: Option<Forced>,
     /// The timer must be set when the present burst is over.
     timer_stale: bool,
     /// Something may be sendable.
@@ -345,7 +358,7 @@ impl Sender {
 
     /// The first unacknowledged segment leaves again.
     pub(crate) fn repeat_head(&mut self) {
-        self.forced = Some(transmit::Forced::Again { counted: false });
+        self.forced = Some(Forced::Again { counted: false });
         self.dirty = true;
     }
 

@@ -6,8 +6,7 @@
 
 use simnel_core::time::Time;
 
-use super::transmit::Forced;
-use super::{Sender, MAX_RTO_US};
+use super::{Forced, Sender, MAX_RTO_US};
 use crate::clock::Now;
 use crate::congestion::Phase;
 

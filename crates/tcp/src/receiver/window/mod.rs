@@ -6,7 +6,6 @@
 //! `tcp_rcv_space_adjust`). Within the buffer the offer itself grows by two segments per segment
 //! received. It is never taken back, and shrinks to nothing only if the application does not read.
 
-use super::delayed_ack::AckTimers;
 use crate::clock::Now;
 use crate::config::Config;
 use crate::segment::Segment;
@@ -417,9 +416,10 @@ impl ReceiveWindow {
         (1 << self.shift) - 1
     }
 
-    /// The window of a segment that leaves now and acknowledges up to `nxt`.
+    /// The window of a segment that leaves now and acknowledges up to `nxt`. Where little room is
+    /// left, `leave_quick` is called.
     #[inline]
-    pub(crate) fn offer(&mut self, nxt: u64, acks: &mut AckTimers, now: &Now) -> u32 {
+    pub(crate) fn offer(&mut self, nxt: u64, leave_quick: impl FnOnce(), now: &Now) -> u32 {
         if nxt == self.acked && !self.changed {
             return self.offered;
         }
@@ -428,7 +428,7 @@ impl ReceiveWindow {
         let unread = self.waiting(nxt, now);
         let room = self.room(unread);
         if room < self.clamp / 2 && self.free(unread) < u64::from(self.clamp / 2) {
-            acks.leave_quick();
+            leave_quick();
         }
         self.acked = nxt;
         self.offered = if room < left { self.whole(left) } else { room };

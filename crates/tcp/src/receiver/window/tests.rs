@@ -1,5 +1,6 @@
 //! Linux's rules for the receive window, one at a time.
 
+use super::super::delayed_ack::AckTimers;
 use super::*;
 use crate::segment::TcpFlags;
 use simnel_core::time::Time;
@@ -371,14 +372,14 @@ fn the_right_edge_stays_where_it_was() {
     window.set_auto_read(false);
     window.scale_by(0);
     window.threshold = 20_000;
-    assert_eq!(window.offer(1, &mut acks, &at(1)), 64_239);
+    assert_eq!(window.offer(1, || acks.leave_quick(), &at(1)), 64_239);
     (window.acked, window.offered, window.changed) = (1, 20_000, true);
-    assert_eq!(window.offer(1, &mut acks, &at(1)), 20_000);
-    assert_eq!(window.offer(5_001, &mut acks, &at(2)), 20_000);
+    assert_eq!(window.offer(1, || acks.leave_quick(), &at(1)), 20_000);
+    assert_eq!(window.offer(5_001, || acks.leave_quick(), &at(2)), 20_000);
     // Nothing is left of the memory: the edge stays.
     window.buffer = 10_000;
-    assert_eq!(window.offer(15_001, &mut acks, &at(3)), 10_000);
-    assert_eq!(window.offer(25_001, &mut acks, &at(4)), 0);
+    assert_eq!(window.offer(15_001, || acks.leave_quick(), &at(3)), 10_000);
+    assert_eq!(window.offer(25_001, || acks.leave_quick(), &at(4)), 0);
     assert!(window.is_shut(25_001) && !window.is_shut(25_000));
     assert!(!window.all_read(25_001) && window.all_read(1));
     assert_eq!((window.unread(25_001), window.unread(1)), (25_000, 0));
@@ -413,7 +414,7 @@ fn short_memory_ends_quick_acks() {
         (window.buffer, window.clamp, window.threshold) = (100_000, 40_000, threshold);
         acks.enter_quick(16, &window);
         acks.schedule();
-        window.offer(1 + unread, &mut acks, &at(1));
+        window.offer(1 + unread, || acks.leave_quick(), &at(1));
         let round = crate::receiver::delayed_ack::Round::default();
         acks.decide(1 + unread, false, &mut window, &round, &at(1))
     };

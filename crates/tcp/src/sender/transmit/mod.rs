@@ -6,7 +6,7 @@
 //! the window was what limited it: an application-limited window must not grow (RFC 7661).
 
 use super::scoreboard::{flag, Record};
-use super::{Resend, Sender};
+use super::{Forced, Resend, Sender};
 use crate::clock::Now;
 use crate::congestion::{Event, Phase};
 
@@ -21,19 +21,6 @@ pub(crate) struct Outgoing {
     pub psh: bool,
     /// Sent for the first time.
     pub fresh: bool,
-}
-
-/// A segment that leaves whatever the window says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Forced {
-    /// SYN, with the record still to be made.
-    Syn,
-    /// The first unacknowledged segment; `counted` if it was marked lost.
-    Again { counted: bool },
-    /// Tail loss probe.
-    Probe,
-    /// Window probe.
-    WindowProbe,
 }
 
 /// Reason why no new segment leaves.
