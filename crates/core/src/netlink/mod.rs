@@ -7,10 +7,13 @@
 
 mod attribute;
 mod error;
+mod statistics;
 mod table;
 mod writer;
 
 pub use attribute::{Attribute, Attributes, Options};
 pub use error::{Errno, Error, Problem, Text};
+pub use statistics::Figure;
+pub(crate) use statistics::{Statistic, Statistics};
 pub(crate) use table::{Field, Layout, Part, Rules, Table};
 pub use writer::{Full, Writer};

@@ -34,7 +34,7 @@ pub trait Described: Sized + PartialEq {
     /// Linux's netlink attributes of it, under its first name, if Linux has it.
     const NETLINK: Option<Abi<Self, Self::Stats>> = None;
     /// Its statistics beyond those that all have; `()` for nothing.
-    type Stats: OwnStats;
+    type Stats: OwnStats + 'static;
 
     /// Reads the words behind the name.
     fn parse(words: &mut Words<'_>) -> Result<Self, ParseError>;

@@ -49,7 +49,7 @@ macro_rules! disciplines {
                         $(#[$when])*
                         Detail::$variant(stats) => {
                             if let Some(abi) = <$module::Params as Described>::NETLINK {
-                                (abi.write_statistics)(stats, out);
+                                abi.statistics.write(stats, out);
                             }
                         }
                     )*
@@ -137,7 +137,7 @@ macro_rules! disciplines {
                     $(
                         $(#[$when])*
                         Config::$variant(_) => <$module::Params as Described>::NETLINK
-                            .is_some_and(|abi| abi.nests_statistics),
+                            .is_some_and(|abi| abi.statistics.is_nested()),
                     )*
                 }
             }

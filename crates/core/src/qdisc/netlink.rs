@@ -6,22 +6,20 @@
 //! `netlink.rs`; recordings of the real `tc` are the test (tests/data/tc/netlink.txt).
 
 use super::{Class, Config, Device, Snapshot, DISCIPLINES};
-use crate::netlink::{Error, Options, Problem, Table, Writer};
+use crate::netlink::{Error, Figure, Options, Problem, Statistics, Table, Writer};
 use crate::time::Time;
 
 pub use crate::netlink::Full;
 
 /// Linux's netlink ABI of a discipline with settings `P` and statistics `S`.
-pub struct Abi<P, S> {
+pub struct Abi<P, S: 'static> {
     /// The settings that a request asks for, in place of the given ones if it changes a running
     /// discipline.
     pub(super) read: fn(&Request<'_>, Option<&P>) -> Result<P, Error>,
     /// Writes settings as `TCA_OPTIONS` has them, which for some disciplines has counters as well.
     pub(super) write_options: fn(&P, Option<&S>, &mut Writer<'_>),
-    /// Writes statistics as `TCA_STATS_APP` has them.
-    pub(super) write_statistics: fn(&S, &mut Writer<'_>),
-    /// True if these are attributes, not a structure.
-    pub(super) nests_statistics: bool,
+    /// Statistics as `TCA_STATS_APP` has them.
+    pub(super) statistics: Statistics<S>,
     /// Writes statistics of a class at a moment likewise, where Linux has some.
     pub(super) write_class: Option<WriteClass>,
 }
@@ -51,6 +49,9 @@ impl Request<'_> {
 
 /// [`Abi::read`] for settings of any discipline.
 pub(super) type Read = fn(&Request<'_>, Option<&Config>) -> Result<Config, Error>;
+
+/// [`Statistics::read`] for statistics of any discipline.
+pub(super) type ReadStatistics = fn(&[u8], &mut dyn FnMut(Figure));
 
 /// The error that a discipline has no netlink attributes, or not these settings.
 pub(super) const OTHER: Error =
@@ -93,6 +94,15 @@ pub fn write_statistics(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, Fu
     let mut out = Writer::new(out);
     snapshot.detail.write_netlink(&mut out);
     out.finish()
+}
+
+/// Calls `each` for the numbers in `bytes`, which `TCA_STATS_APP` holds for the discipline `name`;
+/// never where Linux has no statistics of its own.
+pub fn read_statistics(name: &str, bytes: &[u8], each: &mut dyn FnMut(Figure)) {
+    let known = DISCIPLINES.iter().find(|known| known.name == name);
+    if let Some(read) = known.and_then(|known| known.statistics) {
+        read(bytes, each);
+    }
 }
 
 /// Writes what `TCA_STATS_APP` holds for a class of the discipline `name` at `now` into `out`: its

@@ -7,9 +7,9 @@
 use alloc::format;
 
 use super::described::{Listed, Names};
-use super::netlink::{Read, Request, WriteClass, OTHER};
+use super::netlink::{Read, ReadStatistics, Request, WriteClass, OTHER};
 use super::{Config, DISCIPLINES};
-use crate::netlink::Error;
+use crate::netlink::{Error, Figure};
 use crate::tc::{slip, Keyword, Keywords, ParseError, Problem, Words};
 
 /// Most disciplines below each other: nobody needs more than a shaper in a class.
@@ -32,6 +32,8 @@ pub struct Discipline {
     parse: fn(&mut Words<'_>) -> Result<Config, ParseError>,
     /// The reader of its netlink attributes, if Linux has any under this name.
     pub(super) netlink: Option<Read>,
+    /// The reader of its statistics, if Linux has any.
+    pub(super) statistics: Option<ReadStatistics>,
     /// The writer of its classes' statistics, if Linux has any.
     pub(super) class: Option<WriteClass>,
 }
@@ -49,6 +51,7 @@ impl Discipline {
             contenders,
             parse: parse_as::<T>,
             netlink: if nth == 0 && T::NETLINK.is_some() { Some(read_as::<T>) } else { None },
+            statistics: if T::NETLINK.is_some() { Some(read_statistics_as::<T>) } else { None },
             class: match T::NETLINK {
                 Some(abi) => abi.write_class,
                 None => None,
@@ -72,6 +75,12 @@ fn read_as<T: Listed>(request: &Request<'_>, old: Option<&Config>) -> Result<Con
     let mut params = (abi.read)(request, old)?;
     params.resolve(request.device);
     Ok(params.into())
+}
+
+fn read_statistics_as<T: Listed>(bytes: &[u8], each: &mut dyn FnMut(Figure)) {
+    if let Some(abi) = T::NETLINK {
+        abi.statistics.read(bytes, each);
+    }
 }
 
 /// All disciplines with their keywords, for help texts.

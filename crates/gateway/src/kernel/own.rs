@@ -3,13 +3,16 @@
 //! The module tells them as JSON with the keys of `tc -j`, Linux's cake as `TCA_CAKE_STATS_*`
 //! (linux/pkt_sched.h).
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use simnel_core::qdisc::cake::TinStats;
+use simnel_core::qdisc::netlink::read_statistics;
 use simnel_core::sojourns::{Sojourns, BUCKETS};
 use simnel_core::Span;
 
-use super::qdiscs::{number, Listed};
-use crate::netlink::Attributes;
+use super::qdiscs::Listed;
 
 /// Statistics of a discipline's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,10 +28,9 @@ pub struct Own {
 impl Own {
     /// The statistics in `listed`. Those that cannot be read are left out.
     pub fn of(listed: &Listed) -> Own {
-        match listed.kind.as_str() {
-            _ if listed.is_ours() => Own::of_json(&listed.json()),
-            "cake" => Own::of_tins(linux_tins(&listed.own)),
-            _ => Own::default(),
+        match listed.is_ours() {
+            true => Own::of_json(&listed.json()),
+            false => Own::of_linux(&listed.kind, &listed.own),
         }
     }
 
@@ -37,9 +39,19 @@ impl Own {
         Own { marks: (!tins.is_empty()).then_some(marks), tins, sojourns: None }
     }
 
+    fn of_linux(kind: &str, bytes: &[u8]) -> Own {
+        let mut tins = BTreeMap::<u16, BTreeMap<&str, u64>>::new();
+        read_statistics(kind, bytes, &mut |figure| {
+            if let (Some(part), Some(name)) = (figure.part, figure.name) {
+                tins.entry(part).or_default().insert(name, figure.value);
+            }
+        });
+        Own::of_tins(tins.values().map(tin).collect())
+    }
+
     fn of_json(text: &str) -> Own {
         let Ok(told) = serde_json::from_str::<Told>(text) else { return Own::default() };
-        let own = Own::of_tins(told.tins.into_iter().map(TinStats::from).collect());
+        let own = Own::of_tins(told.tins.iter().map(tin).collect());
         let counts = <[u64; BUCKETS]>::try_from(told.sojourns).ok();
         let sojourns = counts.map(|counts| Sojourns { counts, last: Span(told.sojourn_ns) });
         Own { marks: own.marks.or(told.ecn_mark), sojourns, ..own }
@@ -49,71 +61,30 @@ impl Own {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Told {
-    tins: Vec<ToldTin>,
+    tins: Vec<BTreeMap<String, u64>>,
     ecn_mark: Option<u64>,
     sojourn_ns: u64,
     sojourns: Vec<u64>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ToldTin {
-    sent_bytes: u64,
-    sent_packets: u64,
-    backlog_bytes: u64,
-    drops: u32,
-    ack_drops: u32,
-    ecn_mark: u32,
-    avg_delay_us: u64,
-}
-
-impl From<ToldTin> for TinStats {
-    fn from(told: ToldTin) -> TinStats {
-        with_dropped_bytes(TinStats {
-            sent_bytes: told.sent_bytes,
-            sent_packets: told.sent_packets,
-            backlog_bytes: told.backlog_bytes,
-            drops: told.drops,
-            ack_drops: told.ack_drops,
-            ecn_mark: told.ecn_mark,
-            avg_delay: Span::from_micros(told.avg_delay_us),
-            ..TinStats::default()
-        })
+/// One tin, by the keys of `tc -j`. The bytes dropped are not told: a dropped packet counts as one
+/// of mean length.
+fn tin<K: Borrow<str> + Ord>(told: &BTreeMap<K, u64>) -> TinStats {
+    let told = |key: &str| told.get(key).copied().unwrap_or(0);
+    let count = |key: &str| u32::try_from(told(key)).unwrap_or(u32::MAX);
+    let mean = told("sent_bytes").checked_div(told("sent_packets")).unwrap_or(0);
+    let dropped = u64::from(count("drops")) + u64::from(count("ack_drops"));
+    TinStats {
+        sent_bytes: told("sent_bytes"),
+        sent_packets: told("sent_packets"),
+        backlog_bytes: told("backlog_bytes"),
+        drops: count("drops"),
+        ack_drops: count("ack_drops"),
+        ecn_mark: count("ecn_mark"),
+        avg_delay: Span::from_micros(told("avg_delay_us")),
+        dropped_bytes: dropped.saturating_mul(mean),
+        ..TinStats::default()
     }
-}
-
-/// Tins of Linux's cake.
-fn linux_tins(payload: &[u8]) -> Vec<TinStats> {
-    const TINS: i32 = 10;
-    let tins = Attributes(payload).find(|(kind, _)| *kind == TINS);
-    let tins = Attributes(tins.map_or(&[], |(_, tins)| tins));
-    tins.map(|(_, tin)| linux_tin(tin)).collect()
-}
-
-/// One tin: `TCA_CAKE_TIN_STATS_*`.
-fn linux_tin(payload: &[u8]) -> TinStats {
-    let mut tin = TinStats::default();
-    for (kind, data) in Attributes(payload) {
-        let count = number(data).unwrap_or(0);
-        match kind {
-            2 => tin.sent_packets = count.into(),
-            3 => tin.sent_bytes = data.first_chunk().map_or(0, |all| u64::from_ne_bytes(*all)),
-            4 => tin.drops = count,
-            6 => tin.ack_drops = count,
-            8 => tin.ecn_mark = count,
-            11 => tin.backlog_bytes = count.into(),
-            19 => tin.avg_delay = Span::from_micros(count.into()),
-            _ => {}
-        }
-    }
-    with_dropped_bytes(tin)
-}
-
-/// The bytes dropped are not told: a dropped packet counts as one of mean length.
-fn with_dropped_bytes(tin: TinStats) -> TinStats {
-    let mean = tin.sent_bytes.checked_div(tin.sent_packets).unwrap_or(0);
-    let dropped = u64::from(tin.drops) + u64::from(tin.ack_drops);
-    TinStats { dropped_bytes: dropped.saturating_mul(mean), ..tin }
 }
 
 #[cfg(test)]
@@ -158,10 +129,10 @@ mod tests {
         let tins = vec![TinStats::default(), tin(), TinStats::default()];
         let expected = Own { marks: Some(5), tins, sojourns: None };
         assert_eq!(Own::of_json(&json), expected);
-        assert_eq!(Own::of_tins(linux_tins(&bytes[..length])), expected);
+        assert_eq!(Own::of_linux("cake", &bytes[..length]), expected);
         assert_eq!(tin().released_bytes(), 30_000 - 4_000 - 5 * 1_000);
         for cut in 0..length {
-            let _ = linux_tins(&bytes[..cut]);
+            let _ = Own::of_linux("cake", &bytes[..cut]);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::{AckFilter, DiffservMode, FlowMode, Params, Stats, TinStats};
 use crate::framing::Cells;
-use crate::netlink::{Field, Rules, Table, Writer};
+use crate::netlink::{Field, Rules, Statistic, Statistics, Table, Writer};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::stats::narrow;
 use crate::qdisc::Class;
@@ -126,6 +126,43 @@ const TABLE: Table<Params> = Table {
     ],
 };
 
+/// `TCA_CAKE_STATS_*`, by the keys that they have in `tc`'s JSON.
+const STATISTICS: Statistics<Stats> = Statistics::Attributes(&[
+    (2, Statistic::U64("capacity_estimate", |stats| stats.capacity_estimate.0)),
+    (3, Statistic::U32("memory_limit", |stats| stats.memory_limit)),
+    (4, Statistic::U32("memory_used", |stats| stats.memory_used)),
+    (5, Statistic::U32("avg_hdr_offset", |stats| stats.avg_hdr_offset.into())),
+    (7, Statistic::U32("max_network_size", |stats| stats.max_network_size.into())),
+    (9, Statistic::U32("max_adj_size", |stats| stats.max_adj_size.into())),
+    (6, Statistic::U32("min_network_size", |stats| stats.min_network_size.into())),
+    (8, Statistic::U32("min_adj_size", |stats| stats.min_adj_size.into())),
+    (10, Statistic::Parts(write_tins, |number| TIN.name(number))),
+]);
+
+/// `TCA_CAKE_TIN_STATS_*` likewise.
+const TIN: Statistics<TinStats> = Statistics::Attributes(&[
+    (12, Statistic::U64("threshold_rate", |tin| tin.threshold_rate.0)),
+    (3, Statistic::U64("sent_bytes", |tin| tin.sent_bytes)),
+    (11, Statistic::U32("backlog_bytes", |tin| narrow(tin.backlog_bytes))),
+    (13, Statistic::U32("target_us", |tin| micros(tin.target))),
+    (14, Statistic::U32("interval_us", |tin| micros(tin.interval))),
+    (2, Statistic::U32("sent_packets", |tin| tin.sent_packets as u32)),
+    (4, Statistic::U32("drops", |tin| tin.drops)),
+    (8, Statistic::U32("ecn_mark", |tin| tin.ecn_mark)),
+    (6, Statistic::U32("ack_drops", |tin| tin.ack_drops)),
+    (18, Statistic::U32("peak_delay_us", |tin| micros(tin.peak_delay))),
+    (19, Statistic::U32("avg_delay_us", |tin| micros(tin.avg_delay))),
+    (20, Statistic::U32("base_delay_us", |tin| micros(tin.base_delay))),
+    (15, Statistic::U32("way_indirect_hits", |tin| tin.way_indirect_hits)),
+    (16, Statistic::U32("way_misses", |tin| tin.way_misses)),
+    (17, Statistic::U32("way_collisions", |tin| tin.way_collisions)),
+    (21, Statistic::U32("sparse_flows", |tin| tin.sparse_flows.into())),
+    (22, Statistic::U32("bulk_flows", |tin| tin.bulk_flows.into())),
+    (23, Statistic::U32("unresponsive_flows", |tin| tin.unresponsive_flows.into())),
+    (24, Statistic::U32("max_pkt_len", |tin| tin.max_pkt_len.into())),
+    (25, Statistic::U32("flow_quantum", |tin| tin.flow_quantum.into())),
+]);
+
 pub(super) const ABI: Abi<Params, Stats> = Abi {
     read: |request, old| {
         let before = old.map(|cake| Params { forget_sizes: false, ..*cake });
@@ -135,8 +172,7 @@ pub(super) const ABI: Abi<Params, Stats> = Abi {
         Ok(cake)
     },
     write_options: |params, _, out| TABLE.write(params, out),
-    write_statistics,
-    nests_statistics: true,
+    statistics: STATISTICS,
     write_class: Some(write_class),
 };
 
@@ -164,47 +200,9 @@ fn write_class(class: &Class, now: Time, out: &mut Writer<'_>) {
     }
 }
 
-/// `TCA_CAKE_STATS_*`, the tins in a nest of nests.
-fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
-    out.u64(2, stats.capacity_estimate.0);
-    out.u32(3, stats.memory_limit);
-    out.u32(4, stats.memory_used);
-    out.u32(5, stats.avg_hdr_offset.into());
-    out.u32(7, stats.max_network_size.into());
-    out.u32(9, stats.max_adj_size.into());
-    out.u32(6, stats.min_network_size.into());
-    out.u32(8, stats.min_adj_size.into());
-    out.nest(10, |out| {
-        for (number, tin) in (1..).zip(stats.tins()) {
-            out.nest(number, |out| write_tin(tin, out));
-        }
-    });
-}
-
-/// `TCA_CAKE_TIN_STATS_*`.
-fn write_tin(tin: &TinStats, out: &mut Writer<'_>) {
-    out.u64(12, tin.threshold_rate.0);
-    out.u64(3, tin.sent_bytes);
-    for (number, value) in [
-        (11, narrow(tin.backlog_bytes)),
-        (13, micros(tin.target)),
-        (14, micros(tin.interval)),
-        (2, tin.sent_packets as u32),
-        (4, tin.drops),
-        (8, tin.ecn_mark),
-        (6, tin.ack_drops),
-        (18, micros(tin.peak_delay)),
-        (19, micros(tin.avg_delay)),
-        (20, micros(tin.base_delay)),
-        (15, tin.way_indirect_hits),
-        (16, tin.way_misses),
-        (17, tin.way_collisions),
-        (21, tin.sparse_flows.into()),
-        (22, tin.bulk_flows.into()),
-        (23, tin.unresponsive_flows.into()),
-        (24, tin.max_pkt_len.into()),
-        (25, tin.flow_quantum.into()),
-    ] {
-        out.u32(number, value);
+/// The tins in use, in a nest each.
+fn write_tins(stats: &Stats, out: &mut Writer<'_>) {
+    for (number, tin) in (1..).zip(stats.tins()) {
+        out.nest(number, |out| TIN.write(tin, out));
     }
 }

@@ -12,9 +12,12 @@ use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Fate, Limit, Single};
 use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, Totals};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 pub use stats::Stats;
+
+/// Unit in which Linux's CoDel counts time.
+pub(in crate::qdisc) const UNIT: Span = Span(1024);
 
 /// Settings, with the names and defaults of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

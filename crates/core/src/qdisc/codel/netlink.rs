@@ -1,8 +1,7 @@
 //! `codel`'s netlink attributes (`TCA_CODEL_*` in `<linux/pkt_sched.h>`).
 
-use super::words::UNIT;
-use super::{Params, Stats};
-use crate::netlink::{Field, Rules, Table, Writer};
+use super::{Params, Stats, UNIT};
+use crate::netlink::{Field, Rules, Statistic, Statistics, Table};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::stats::narrow;
 use crate::time::Span;
@@ -23,30 +22,27 @@ const TABLE: Table<Params> = Table {
     ],
 };
 
+/// `struct tc_codel_xstats`.
+const STATISTICS: Statistics<Stats> = Statistics::Structure(&[
+    Statistic::U32("maxpacket", |stats| stats.max_packet),
+    Statistic::U32("count", |stats| stats.count),
+    Statistic::U32("lastcount", |stats| stats.lastcount),
+    Statistic::U32("ldelay", |stats| narrow(stats.last_delay.as_micros())),
+    Statistic::U32("drop_next", |stats| stats.drop_next_us as u32),
+    Statistic::U32("drop_overlimit", |stats| stats.drop_overlimit),
+    Statistic::U32("ecn_mark", |stats| stats.ecn_mark),
+    Statistic::U32("dropping", |stats| stats.dropping.into()),
+    Statistic::U32("ce_mark", |stats| stats.ce_mark),
+]);
+
 pub(super) const ABI: Abi<Params, Stats> = Abi {
     read: |request, old| request.read(&TABLE, old),
     write_options: |params, _, out| TABLE.write(params, out),
-    write_statistics,
-    nests_statistics: false,
+    statistics: STATISTICS,
     write_class: None,
 };
 
 /// Microseconds of a time as Linux's CoDel keeps it.
 pub(in crate::qdisc) fn kept_micros(span: Span) -> u32 {
     narrow(span.floor(UNIT).as_micros())
-}
-
-/// `struct tc_codel_xstats`.
-fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
-    out.words(&[
-        stats.max_packet,
-        stats.count,
-        stats.lastcount,
-        narrow(stats.last_delay.as_micros()),
-        stats.drop_next_us as u32,
-        stats.drop_overlimit,
-        stats.ecn_mark,
-        stats.dropping.into(),
-        stats.ce_mark,
-    ]);
 }

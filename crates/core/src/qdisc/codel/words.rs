@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-use super::{Codel, Params, Stats};
+use super::{Codel, Params, Stats, UNIT};
 use crate::aqm::codel::{CeSelector, CodelParams};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, Bypass, ConfigError, Described, Device, Managed, Names, Needs};
@@ -123,9 +123,6 @@ impl Described for Params {
         Ok(Box::new(Codel::new(self, device)?))
     }
 }
-
-/// Unit in which Linux's CoDel counts time.
-pub(in crate::qdisc) const UNIT: Span = Span(1024);
 
 /// A time as Linux keeps it.
 fn shown(span: Span, digits: Digits) -> Span {

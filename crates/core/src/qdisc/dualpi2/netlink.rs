@@ -4,7 +4,7 @@
 
 use super::{Params, Stats, Step};
 use crate::aqm::pi2::as_kept;
-use crate::netlink::{Error, Field, Problem, Rules, Table, Writer};
+use crate::netlink::{Error, Field, Problem, Rules, Statistic, Statistics, Table};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::stats::narrow;
 use crate::time::Span;
@@ -123,11 +123,26 @@ const PACKETS: &str = "TCA_DUALPI2_STEP_THRESH_PKTS";
 const MICROS: &str = "TCA_DUALPI2_STEP_THRESH_US";
 const MASK: &str = "TCA_DUALPI2_ECN_MASK";
 
+/// `struct tc_dualpi2_xstats`.
+const STATISTICS: Statistics<Stats> = Statistics::Structure(&[
+    Statistic::U32("prob", |stats| stats.probability),
+    Statistic::U32("delay_c", |stats| narrow(stats.delay_c.as_micros())),
+    Statistic::U32("delay_l", |stats| narrow(stats.delay_l.as_micros())),
+    Statistic::U32("packets_in_c", |stats| stats.packets_in_c),
+    Statistic::U32("packets_in_l", |stats| stats.packets_in_l),
+    Statistic::U32("maxq", |stats| stats.max_queue),
+    Statistic::U32("ecn_mark", |stats| stats.ecn_mark),
+    Statistic::U32("step_marks", |stats| stats.step_marks),
+    Statistic::U32("credit", |stats| stats.credit as u32),
+    Statistic::U32("memory_used", |stats| stats.memory_used),
+    Statistic::U32("max_memory_used", |stats| stats.max_memory_used),
+    Statistic::U32("memory_limit", |stats| stats.memory_limit),
+]);
+
 pub(super) const ABI: Abi<Params, Stats> = Abi {
     read,
     write_options: |params, _, out| TABLE.write(params, out),
-    write_statistics,
-    nests_statistics: false,
+    statistics: STATISTICS,
     write_class: None,
 };
 
@@ -156,22 +171,4 @@ fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
 /// A time that Linux keeps in 32 bits of nanoseconds.
 fn short(micros: u32) -> Span {
     Span::from_micros(micros.into()).min(Span(u32::MAX.into()))
-}
-
-/// `struct tc_dualpi2_xstats`.
-fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
-    out.words(&[
-        stats.probability,
-        narrow(stats.delay_c.as_micros()),
-        narrow(stats.delay_l.as_micros()),
-        stats.packets_in_c,
-        stats.packets_in_l,
-        stats.max_queue,
-        stats.ecn_mark,
-        stats.step_marks,
-        stats.credit as u32,
-        stats.memory_used,
-        stats.max_memory_used,
-        stats.memory_limit,
-    ]);
 }

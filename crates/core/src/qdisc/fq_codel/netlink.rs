@@ -4,9 +4,9 @@
 
 use super::{Params, Stats, MIN_QUANTUM};
 use crate::aqm::codel::CeSelector;
-use crate::netlink::{Error, Field, Rules, Table, Writer};
+use crate::netlink::{Error, Field, Rules, Statistic, Statistics, Table, Writer};
 use crate::qdisc::codel::netlink::kept_micros;
-use crate::qdisc::codel::words::UNIT;
+use crate::qdisc::codel::UNIT;
 use crate::qdisc::many::MAX_FLOWS;
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::Class;
@@ -65,11 +65,25 @@ const TABLE: Table<Params> = Table {
     ],
 };
 
+/// `struct tc_fq_codel_xstats` of the discipline.
+const STATISTICS: Statistics<Stats> = Statistics::Structure(&[
+    // Zero is the discipline, one a flow.
+    Statistic::U32("type", |_| 0),
+    Statistic::U32("maxpacket", |stats| stats.maxpacket),
+    Statistic::U32("drop_overlimit", |stats| stats.drop_overlimit),
+    Statistic::U32("ecn_mark", |stats| stats.ecn_mark),
+    Statistic::U32("new_flow_count", |stats| stats.new_flow_count),
+    Statistic::U32("new_flows_len", |stats| stats.new_flows_len),
+    Statistic::U32("old_flows_len", |stats| stats.old_flows_len),
+    Statistic::U32("ce_mark", |stats| stats.ce_mark.0),
+    Statistic::U32("memory_usage", |stats| stats.memory_used.0),
+    Statistic::U32("drop_overmemory", |stats| stats.drop_overmemory.0),
+]);
+
 pub(super) const ABI: Abi<Params, Stats> = Abi {
     read,
     write_options: |params, _, out| TABLE.write(params, out),
-    write_statistics,
-    nests_statistics: false,
+    statistics: STATISTICS,
     write_class: Some(write_class),
 };
 
@@ -96,21 +110,4 @@ fn write_class(class: &Class, now: Time, out: &mut Writer<'_>) {
     ]);
     // The discipline's own part of it is longer.
     out.words(&[0; 3]);
-}
-
-/// `struct tc_fq_codel_xstats` of the discipline.
-fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
-    const OF_THE_DISCIPLINE: u32 = 0;
-    out.words(&[
-        OF_THE_DISCIPLINE,
-        stats.maxpacket,
-        stats.drop_overlimit,
-        stats.ecn_mark,
-        stats.new_flow_count,
-        stats.new_flows_len,
-        stats.old_flows_len,
-        stats.ce_mark.0,
-        stats.memory_used.0,
-        stats.drop_overmemory.0,
-    ]);
 }

@@ -3,11 +3,11 @@
 //! The number of queues is fixed while it runs, as in Linux; the words of ours change it.
 
 use super::{Params, Stats};
-use crate::netlink::{Field, Rules, Table, Writer};
+use crate::netlink::{Field, Rules, Statistic, Statistics, Table};
 use crate::qdisc::many::MAX_FLOWS;
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::pie::netlink::{MOST_WEIGHT, WEIGHTS};
-use crate::qdisc::pie::words::UNIT;
+use crate::qdisc::pie::UNIT;
 use crate::time::Span;
 
 /// Linux raises a smaller quantum to this.
@@ -53,25 +53,22 @@ const TABLE: Table<Params> = Table {
     ],
 };
 
+/// `struct tc_fq_pie_xstats`.
+const STATISTICS: Statistics<Stats> = Statistics::Structure(&[
+    Statistic::U32("packets_in", |stats| stats.pkts_in),
+    Statistic::U32("dropped", |stats| stats.dropped),
+    Statistic::U32("overlimit", |stats| stats.overlimit),
+    Statistic::U32("overmemory", |stats| stats.overmemory),
+    Statistic::U32("ecn_mark", |stats| stats.ecn_mark),
+    Statistic::U32("new_flow_count", |stats| stats.new_flow_count),
+    Statistic::U32("new_flows_len", |stats| stats.new_flows_len),
+    Statistic::U32("old_flows_len", |stats| stats.old_flows_len),
+    Statistic::U32("memory_usage", |stats| stats.memory_used),
+]);
+
 pub(super) const ABI: Abi<Params, Stats> = Abi {
     read: |request, old| request.read(&TABLE, old),
     write_options: |params, _, out| TABLE.write(params, out),
-    write_statistics,
-    nests_statistics: false,
+    statistics: STATISTICS,
     write_class: None,
 };
-
-/// `struct tc_fq_pie_xstats`.
-fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
-    out.words(&[
-        stats.pkts_in,
-        stats.dropped,
-        stats.overlimit,
-        stats.overmemory,
-        stats.ecn_mark,
-        stats.new_flow_count,
-        stats.new_flows_len,
-        stats.old_flows_len,
-        stats.memory_used,
-    ]);
-}

@@ -15,9 +15,12 @@ use crate::qdisc::single::{Aqm, Fate, Limit, Single};
 use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, PacketOwner, Totals};
 use crate::random::Random;
 use crate::tick::Periodic;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 pub use stats::Stats;
+
+/// Unit in which Linux's PIE counts its target.
+pub(in crate::qdisc) const UNIT: Span = Span(64);
 
 /// Settings, with the names and defaults of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

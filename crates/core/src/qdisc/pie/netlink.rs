@@ -2,9 +2,8 @@
 //!
 //! Linux takes any weight; here they are bounded as by `tc`, so that no product overflows.
 
-use super::words::UNIT;
-use super::{Params, Stats};
-use crate::netlink::{Field, Rules, Table, Writer};
+use super::{Params, Stats, UNIT};
+use crate::netlink::{Field, Rules, Statistic, Statistics, Table};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::stats::narrow;
 use crate::time::Span;
@@ -35,26 +34,23 @@ const TABLE: Table<Params> = Table {
     ],
 };
 
+/// `struct tc_pie_xstats`.
+const STATISTICS: Statistics<Stats> = Statistics::Structure(&[
+    // In units of 2^-64 there.
+    Statistic::U64("prob", |stats| stats.probability << 8),
+    Statistic::U32("delay", |stats| narrow(stats.delay.as_micros())),
+    Statistic::U32("avg_dq_rate", |stats| stats.departure_rate.map_or(0, narrow)),
+    Statistic::U32("dq_rate_estimating", |stats| stats.departure_rate.is_some().into()),
+    Statistic::U32("packets_in", |stats| stats.packets_in),
+    Statistic::U32("dropped", |stats| stats.dropped),
+    Statistic::U32("overlimit", |stats| stats.overlimit),
+    Statistic::U32("maxq", |stats| stats.max_queue),
+    Statistic::U32("ecn_mark", |stats| stats.ecn_mark),
+]);
+
 pub(super) const ABI: Abi<Params, Stats> = Abi {
     read: |request, old| request.read(&TABLE, old),
     write_options: |params, _, out| TABLE.write(params, out),
-    write_statistics,
-    nests_statistics: false,
+    statistics: STATISTICS,
     write_class: None,
 };
-
-/// `struct tc_pie_xstats`.
-fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
-    // In units of 2^-64 there.
-    out.bytes(&(stats.probability << 8).to_ne_bytes());
-    out.words(&[
-        narrow(stats.delay.as_micros()),
-        stats.departure_rate.map_or(0, narrow),
-        stats.departure_rate.is_some().into(),
-        stats.packets_in,
-        stats.dropped,
-        stats.overlimit,
-        stats.max_queue,
-        stats.ecn_mark,
-    ]);
-}

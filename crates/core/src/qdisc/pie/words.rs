@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-use super::{Params, Pie, Stats};
+use super::{Params, Pie, Stats, UNIT};
 use crate::aqm::pie::{Flavour, PieParams};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, Bypass, ConfigError, Described, Device, Managed, Names, Needs};
@@ -152,9 +152,6 @@ impl Described for Params {
         Ok(Box::new(Pie::new(self, device)?))
     }
 }
-
-/// Unit in which Linux's PIE counts its target.
-pub(in crate::qdisc) const UNIT: Span = Span(64);
 
 /// Switches of PIE with their words: those that `tc` prints when they are on, in its order.
 fn switches(params: &PieParams) -> [(bool, &'static str); 8] {

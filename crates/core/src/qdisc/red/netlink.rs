@@ -6,7 +6,9 @@
 
 use super::{Kind, Params, Stats};
 use crate::aqm::red::{Law, RedParams, Signals, SHIFTS};
-use crate::netlink::{Error, Field, Layout, Part, Problem, Rules, Table, Writer};
+use crate::netlink::{
+    Error, Field, Layout, Part, Problem, Rules, Statistic, Statistics, Table, Writer,
+};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::rate::Rate;
 
@@ -68,11 +70,18 @@ const TABLE: Table<Told> = Table {
     ],
 };
 
+/// `struct tc_red_xstats`.
+const STATISTICS: Statistics<Stats> = Statistics::Structure(&[
+    Statistic::U32("early", |stats| stats.early),
+    Statistic::U32("pdrop", |stats| stats.pdrop),
+    Statistic::U32("other", |_| 0),
+    Statistic::U32("marked", |stats| stats.marked),
+]);
+
 pub(super) const ABI: Abi<Params, Stats> = Abi {
     read,
     write_options: |params, _, out| write_options(params, out),
-    write_statistics,
-    nests_statistics: false,
+    statistics: STATISTICS,
     write_class: None,
 };
 
@@ -204,12 +213,6 @@ fn write_options(params: &Params, out: &mut Writer<'_>) {
     if let Kind::Linux(linux) = &params.kind {
         TABLE.write(&Told::of(linux, params.limit), out);
     }
-}
-
-/// `struct tc_red_xstats`.
-fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
-    const OTHER: u32 = 0;
-    out.words(&[stats.early, stats.pdrop, OTHER, stats.marked]);
 }
 
 #[cfg(test)]

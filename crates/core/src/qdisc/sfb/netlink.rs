@@ -2,7 +2,7 @@
 //! also when settings change.
 
 use super::{Params, Stats, MAX_PROB};
-use crate::netlink::{Error, Field, Layout, Part, Problem, Rules, Table, Writer};
+use crate::netlink::{Error, Field, Layout, Part, Problem, Rules, Statistic, Statistics, Table};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::stats::narrow;
 use crate::time::Span;
@@ -34,11 +34,23 @@ const TABLE: Table<Params> = Table {
     .required()],
 };
 
+/// `struct tc_sfb_xstats`.
+const STATISTICS: Statistics<Stats> = Statistics::Structure(&[
+    Statistic::U32("earlydrop", |stats| stats.earlydrop),
+    Statistic::U32("penaltydrop", |stats| stats.penaltydrop),
+    Statistic::U32("bucketdrop", |stats| stats.bucketdrop),
+    Statistic::U32("queuedrop", |stats| stats.queuedrop),
+    Statistic::U32("childdrop", |stats| stats.childdrop),
+    Statistic::U32("marked", |stats| stats.marked),
+    Statistic::U32("maxqlen", |stats| stats.maxqlen),
+    Statistic::U32("maxprob", |stats| stats.maxprob.0 as u32),
+    Statistic::U32("avgprob", |stats| stats.avgprob.0 as u32),
+]);
+
 pub(super) const ABI: Abi<Params, Stats> = Abi {
     read,
     write_options: |params, _, out| TABLE.write(params, out),
-    write_statistics,
-    nests_statistics: false,
+    statistics: STATISTICS,
     write_class: None,
 };
 
@@ -63,21 +75,6 @@ fn millis(span: Span) -> u32 {
 /// A step of a probability: one that is larger than all is all.
 fn chance(step: u32) -> u16 {
     u16::try_from(step).unwrap_or(MAX_PROB)
-}
-
-/// `struct tc_sfb_xstats`.
-fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
-    out.words(&[
-        stats.earlydrop,
-        stats.penaltydrop,
-        stats.bucketdrop,
-        stats.queuedrop,
-        stats.childdrop,
-        stats.marked,
-        stats.maxqlen,
-        stats.maxprob.0 as u32,
-        stats.avgprob.0 as u32,
-    ]);
 }
 
 #[cfg(test)]

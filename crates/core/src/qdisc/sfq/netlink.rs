@@ -2,7 +2,7 @@
 //! `<linux/pkt_sched.h>`, or its first part alone), with RED's numbers and counters in it.
 
 use super::{Params, RedParams, Stats, MAX_DIVISOR};
-use crate::netlink::{Error, Layout, Part, Problem, Writer};
+use crate::netlink::{Error, Layout, Part, Problem, Statistics, Writer};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::red::netlink::{signals, Told};
 
@@ -59,8 +59,7 @@ pub(super) const ABI: Abi<Params, Option<Stats>> = Abi {
     read,
     write_options,
     // They are among the options.
-    write_statistics: |_, _| {},
-    nests_statistics: false,
+    statistics: Statistics::Structure(&[]),
     write_class: None,
 };
 

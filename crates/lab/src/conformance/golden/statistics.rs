@@ -23,6 +23,8 @@ const UNLIKE: &[(&str, &str)] = &[
     // Without autorate-ingress it means nothing: Linux's is the rate that was set first, ours the
     // one that was set last.
     ("cake", "capacity_estimate"),
+    // What Linux since 7.3 tells for `cake_mq`: `TCA_CAKE_STATS_ACTIVE_QUEUES`.
+    ("cake", "number 17"),
 ];
 
 /// The same below a class.
@@ -32,13 +34,15 @@ const UNLIKE_BELOW: &[&str] = &[
     "backlog",
     // What Linux's timer does meanwhile is done here at the next call.
     "prob",
-    "prob (high)",
     "delay",
     "avg_dq_rate",
 ];
 
 /// `k=v` words of one line, as written.
 pub type Values = BTreeMap<String, String>;
+
+/// Numbers with their names.
+type Figures = Vec<(String, u64)>;
 
 /// Counters and settings of one discipline at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,8 +119,11 @@ pub(super) fn difference(recorded: &Statistics, ours: &Statistics) -> Option<Str
             continue;
         }
         match name.as_str() {
-            "app" => parts(kind, is_below, value, mine, &mut text),
-            "options" => parts("", is_below, value, mine, &mut text),
+            "app" => {
+                let both = [value, mine].map(|hex| statistics(kind, hex));
+                compare(kind, is_below, both, &mut text);
+            }
+            "options" => compare("", is_below, [value, mine].map(|hex| words(hex)), &mut text),
             _ if is_below && UNLIKE_BELOW.contains(&name.as_str()) => {}
             _ => {
                 let _ = write!(text, " {name} {value}, ours {mine};");
@@ -130,208 +137,55 @@ pub(super) fn difference(recorded: &Statistics, ours: &Statistics) -> Option<Str
     Some(format!("    at {} {kind} of class {class:x}:{text}\n", recorded.time.0))
 }
 
-/// Names of the words of `TCA_STATS_APP`, where it is a structure.
-fn names(kind: &str) -> &'static [&'static str] {
-    match kind {
-        "codel" => &[
-            "maxpacket",
-            "count",
-            "lastcount",
-            "ldelay",
-            "drop_next",
-            "drop_overlimit",
-            "ecn_mark",
-            "dropping",
-            "ce_mark",
-        ],
-        "fq_codel" => &[
-            "type",
-            "maxpacket",
-            "drop_overlimit",
-            "ecn_mark",
-            "new_flow_count",
-            "new_flows_len",
-            "old_flows_len",
-            "ce_mark",
-            "memory_usage",
-            "drop_overmemory",
-        ],
-        "pie" => &[
-            "prob",
-            "prob (high)",
-            "delay",
-            "avg_dq_rate",
-            "dq_rate_estimating",
-            "packets_in",
-            "dropped",
-            "overlimit",
-            "maxq",
-            "ecn_mark",
-        ],
-        "fq_pie" => &[
-            "packets_in",
-            "dropped",
-            "overlimit",
-            "overmemory",
-            "ecn_mark",
-            "new_flow_count",
-            "new_flows_len",
-            "old_flows_len",
-            "memory_usage",
-        ],
-        "dualpi2" => &[
-            "prob",
-            "delay_c",
-            "delay_l",
-            "packets_in_c",
-            "packets_in_l",
-            "maxq",
-            "ecn_mark",
-            "step_marks",
-            "credit",
-            "memory_used",
-            "max_memory_used",
-            "memory_limit",
-        ],
-        "red" => &["early", "pdrop", "other", "marked"],
-        "sfb" => &[
-            "earlydrop",
-            "penaltydrop",
-            "bucketdrop",
-            "queuedrop",
-            "childdrop",
-            "marked",
-            "maxqlen",
-            "maxprob",
-            "avgprob",
-        ],
-        _ => &[],
-    }
-}
-
-/// Writes what differs between two bodies: words by name, or else by number of the word.
-fn parts(kind: &str, is_below: bool, recorded: &str, ours: &str, text: &mut String) {
-    let (mut recorded, ours) = (words(recorded), words(ours));
-    if kind == "cake" {
-        drop_active_queues(&mut recorded);
-    }
+/// Writes what differs between two bodies, by name.
+fn compare(kind: &str, is_below: bool, both: [Figures; 2], text: &mut String) {
+    let is_unlike = |(name, _): &(String, u64)| {
+        UNLIKE.contains(&(kind, name)) || (is_below && UNLIKE_BELOW.contains(&name.as_str()))
+    };
+    let [recorded, ours] = both.map(|mut all| {
+        all.retain(|figure| !is_unlike(figure));
+        all
+    });
     for n in 0..recorded.len().max(ours.len()) {
         let (theirs, mine) = (recorded.get(n), ours.get(n));
-        if theirs == mine {
-            continue;
-        }
-        let place = if kind == "cake" { cake_name(&recorded, n) } else { None };
-        let name = names(kind).get(n).map(|name| (*name).into()).or(place);
-        let name = name.unwrap_or_else(|| format!("word {n}"));
+        let Some((name, _)) = theirs.or(mine).filter(|_| theirs != mine) else { continue };
         // Linux's `pie` shows nanoseconds that have wrapped in 32 bits.
-        let wraps = kind == "pie" && name == "delay" && mine > Some(&(u32::MAX / 1000));
-        let is_unlike_below = is_below && UNLIKE_BELOW.contains(&name.as_str());
-        if wraps || is_unlike_below || UNLIKE.contains(&(kind, &name)) {
+        let most = u64::from(u32::MAX / 1000);
+        if kind == "pie" && name == "delay" && mine.is_some_and(|(_, delay)| *delay > most) {
             continue;
         }
-        let show = |word: Option<&u32>| word.map_or_else(|| "nothing".into(), u32::to_string);
+        let show = |figure: Option<&(String, u64)>| {
+            figure.map_or_else(|| "nothing".into(), |(_, value)| value.to_string())
+        };
         let _ = write!(text, " {name} {}, ours {};", show(theirs), show(mine));
     }
 }
 
-/// Takes out what Linux since 7.3 tells for `cake_mq`: `TCA_CAKE_STATS_ACTIVE_QUEUES`.
-fn drop_active_queues(words: &mut Vec<u32>) {
-    const HEAD: u32 = 17 << 16 | 8;
-    let mut at = 0;
-    while let Some(head) = words.get(at) {
-        if *head == HEAD {
-            words.drain(at..words.len().min(at + 2));
-            return;
-        }
-        at += (head & 0xffff).div_ceil(4).max(1) as usize;
-    }
+/// The figures in the body of `TCA_STATS_APP` of the discipline `kind`.
+fn statistics(kind: &str, hex: &str) -> Figures {
+    let mut all = Vec::new();
+    netlink::read_statistics(kind, &bytes(hex), &mut |figure| {
+        let name = figure.name.map_or_else(|| format!("number {}", figure.number), str::to_owned);
+        let part = figure.part.map_or_else(String::new, |part| format!("part {part} "));
+        all.push((part + &name, figure.value));
+    });
+    all
 }
 
-/// Name of the statistic of cake that the `n`-th word belongs to: `TCA_CAKE_STATS_*`, and
-/// `TCA_CAKE_TIN_STATS_*` with the tier before it.
-fn cake_name(words: &[u32], n: usize) -> Option<String> {
-    const OWN: &[&str] = &[
-        "",
-        "",
-        "capacity_estimate",
-        "memory_limit",
-        "memory_used",
-        "avg_netoff",
-        "min_netlen",
-        "max_netlen",
-        "min_adjlen",
-        "max_adjlen",
-        "tins",
-    ];
-    const OF_A_TIN: &[&str] = &[
-        "",
-        "",
-        "sent_packets",
-        "sent_bytes",
-        "drops",
-        "",
-        "ack_drops",
-        "",
-        "ecn_mark",
-        "",
-        "",
-        "backlog_bytes",
-        "threshold_rate",
-        "target_us",
-        "interval_us",
-        "way_indirect_hits",
-        "way_misses",
-        "way_collisions",
-        "peak_delay_us",
-        "avg_delay_us",
-        "base_delay_us",
-        "sparse_flows",
-        "bulk_flows",
-        "unresponsive_flows",
-        "max_skblen",
-        "flow_quantum",
-    ];
-    const TINS: u32 = 10;
-    let (mut at, mut tin) = (0, None);
-    // The head of an attribute is one word: its length below its number.
-    while let Some(head) = words.get(at) {
-        let (length, number) = (head & 0xffff, (head >> 16) & 0x3fff);
-        let end = at + length.div_ceil(4).max(1) as usize;
-        let is_nest = match tin {
-            None => number == TINS,
-            Some(None) => true,
-            Some(Some(_)) => false,
-        };
-        if is_nest && n != at {
-            tin = Some(tin.map(|_| number));
-            at += 1;
-            continue;
-        }
-        if n < end {
-            let table = if tin.is_some() { OF_A_TIN } else { OWN };
-            let name = table.get(number as usize).copied().unwrap_or("");
-            return Some(match tin {
-                Some(Some(tin)) => format!("tin{} {name}", tin - 1),
-                _ => name.into(),
-            });
-        }
-        at = end;
-        // All attributes of a tier are numbered below the flow quantum, its last.
-        if matches!(tin, Some(Some(_))) && number as usize + 1 == OF_A_TIN.len() {
-            tin = Some(None);
-        }
-    }
-    None
+/// The words of a body without names.
+fn words(hex: &str) -> Figures {
+    let bytes = bytes(hex);
+    let words = bytes.chunks_exact(4).map(|word| word.try_into().expect("four bytes"));
+    let named = |(n, word)| (format!("word {n}"), u32::from_ne_bytes(word).into());
+    words.enumerate().map(named).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn words(hex: &str) -> Vec<u32> {
-    let word = |at: usize| {
-        let digits = hex.get(at..at + 8)?;
-        u32::from_str_radix(digits, 16).ok().map(u32::swap_bytes)
-    };
-    (0..hex.len()).step_by(8).map_while(word).collect()
+/// The bytes that `hex` stands for.
+fn bytes(hex: &str) -> Vec<u8> {
+    let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
+    (0..hex.len()).step_by(2).map_while(byte).collect()
 }
