@@ -1,6 +1,8 @@
 #!/bin/bash
 # The API of `simnel serve` against its own description: schemathesis draws requests, some right
-# and some wrong, and compares the answers.  SECONDS_EACH=60 for longer.
+# and some wrong, and compares the answers.  SECONDS_EACH=60 for longer; SEED=1 for the same.
+#
+# SIMNEL=PROGRAM is the program that serves; without it, one is built.
 #
 # As root in a network namespace of its own, with an interface that a daemon shapes; otherwise
 # with none. Says NOT RUN where schemathesis cannot be had.
@@ -16,7 +18,10 @@ if ! "$tool" --version 2>/dev/null | grep -q "$version"; then
         exit 0
     fi
 fi
-cargo build --quiet --locked --package simnel
+if [ -z "${SIMNEL:-}" ]; then
+    cargo build --quiet --locked --package simnel
+    SIMNEL=target/debug/simnel
+fi
 
 drawn() {
     [ -n "${SHAPED:-}" ] || echo 'NOT RUN: with an interface that is shaped (needs root); the API without one:'
@@ -27,8 +32,9 @@ drawn() {
     # Events go on for ever; tests/http.rs reads them.
     "$tool" run "http://$ADDRESS/api/openapi.json" --no-color --exclude-path /api/v1/events \
         --exclude-checks positive_data_acceptance \
-        --header "Authorization: Bearer $TOKEN" --max-time "${SECONDS_EACH:-20}"
+        --header "Authorization: Bearer $TOKEN" --max-time "${SECONDS_EACH:-20}" \
+        ${SEED:+--seed "$SEED"}
 }
 export tool
 export -f drawn
-scripts/served.sh target/debug/simnel bash -euc drawn
+scripts/served.sh "$SIMNEL" bash -euc drawn

@@ -4,7 +4,8 @@
 #   scripts/test.sh        tests, examples, Python, the browser
 #   scripts/test.sh lint   what only reads the code: format, lints, documentation
 #   scripts/test.sh all    what continuous integration runs: both, bounded fuzzing, Linux's own code beside
-#                          ours, the kernel's guest, the Debian package, a router's program, mutants
+#                          ours, the kernel's guest, the Debian package, routers' programs, the API's
+#                          description, mutants
 #
 # Runs every step even if an earlier one failed, and ends with a summary. A test that cannot run
 # here prints a line that starts with "NOT RUN:" (or "NOT COMPARED:"); those are repeated loudly, as is a
@@ -229,6 +230,8 @@ with_python() {
     # Workers of clusters are given up that do not answer in time.
     after tested
     step 'python' scripts/python.sh test
+    $all || return 0
+    step 'API as described' env SEED=1 SIMNEL=target/debug/simnel scripts/test-web.sh
 }
 
 # What reads the workspace once more.
