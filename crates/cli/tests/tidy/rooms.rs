@@ -1,8 +1,7 @@
 //! No circles: rooms of a crate import each other one way, and so do disciplines.
 //!
-//! A room is a file or folder in a crate's `src`. Within the core's `qdisc`, and within each folder
-//! of the lab, it is a file or folder of that one. What a folder's `mod.rs` says (the list of
-//! disciplines) is above them.
+//! A room is a file or folder in a crate's `src`, or in a folder there. What a folder's `mod.rs`
+//! says (the list of disciplines) is above them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +11,14 @@ use crate::Source;
 /// Rooms with those that they import.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Home of the room whose rooms are told apart.
+/// Home of the disciplines.
 const CORE: &str = "crates/core/src/";
 const DISCIPLINES: &str = "qdisc";
-/// Home of rooms whose rooms are all told apart.
+/// Home of rooms that are the deepest.
 const LAB: &str = "crates/lab/src/";
 
-/// True if the rooms in `folder` of the crate at `home` are told apart; the crate itself is "".
-fn is_told_apart(home: &str, folder: &str) -> bool {
-    folder.is_empty() || home == LAB || (home, folder) == (CORE, DISCIPLINES)
-}
+/// The one folder whose rooms are not told apart: tins, hosts and their books share all they have.
+const TOGETHER: (&str, &str) = (CORE, "qdisc/cake");
 
 /// The module that `path` is, in parts.
 fn module(path: &str) -> Vec<&str> {
@@ -96,7 +93,7 @@ fn imports(sources: &[Source], home: &str) -> BTreeMap<String, Imports> {
             for depth in (0..here.len()).take_while(is_inside) {
                 let (folder, from, to) = (here[..depth].join("/"), here[depth], &path[depth]);
                 let counts = from != to && is_module(&path[..=depth]);
-                if counts && is_told_apart(home, &folder) {
+                if counts && (home, folder.as_str()) != TOGETHER {
                     let imports = all.entry(folder).or_default();
                     imports.entry(from.to_string()).or_default().insert(to.clone());
                 }

@@ -1,7 +1,8 @@
 //! A transaction of nftables, message by message, and the expressions of its rules.
 
-use super::lists::{Key, List, Lists};
+use super::lists::{name, Key, List, Lists};
 use super::refused::Refused;
+use super::table::Family;
 use crate::lanes::Spread;
 use crate::netlink::{Socket, Writer, BEGIN};
 use crate::rules::forms::{merged, Interval};
@@ -9,19 +10,10 @@ use crate::rules::forms::{merged, Interval};
 const SUBSYSTEM: i32 = libc::NFNL_SUBSYS_NFTABLES << 8;
 /// NFT_TABLE_F_OWNER.
 const OWNER: i32 = 2;
-
-/// Sequence number of the message that creates the table.
-pub(super) const TABLE_SEQUENCE: u32 = 1;
-
-/// Family of a table: the packets that pass it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Family {
-    /// Those that the machine routes, sends or takes.
-    #[default]
-    Routed,
-    /// Frames of a bridge's ports.
-    Bridged,
-}
+/// NFT_SET_CONSTANT and NFT_SET_INTERVAL.
+const LISTED: i32 = 2 | 4;
+/// NFT_SET_ELEM_INTERVAL_END.
+const END: i32 = 1;
 
 /// NFQUEUEs with consecutive numbers, over which one rule spreads packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +167,45 @@ impl<'a> Batch<'a> {
             self.writer.end(list);
             self.writer.finish();
         }
+    }
+
+    /// Makes those of `lists` that are needed and not there.
+    pub(super) fn make_lists(&mut self, lists: &Lists) {
+        lists.missing().for_each(|(list, number)| self.make_list(&name(*number), list));
+    }
+
+    /// Removes those of `lists` that are there and not needed.
+    pub(super) fn remove_lists(&mut self, lists: &Lists) {
+        for number in lists.left_over() {
+            self.begin(libc::NFT_MSG_DELSET, 0);
+            self.writer.string(1, self.table);
+            self.writer.string(2, &name(*number));
+            self.writer.finish();
+        }
+    }
+
+    fn make_list(&mut self, name: &str, list: &List) {
+        self.begin_set(name, list.key, LISTED);
+        self.writer.finish();
+        self.begin(libc::NFT_MSG_NEWSETELEM, libc::NLM_F_CREATE);
+        self.writer.string(1, self.table);
+        self.writer.string(2, name);
+        let all = self.writer.start(3);
+        for &(first, last) in &list.intervals {
+            // The greatest value has none behind it.
+            let end = last.checked_add(1).filter(|end| list.key.holds(*end));
+            for (value, flags) in [(Some(first), 0), (end, END)] {
+                let Some(value) = value else { continue };
+                let element = self.writer.start(1); // NFTA_LIST_ELEM
+                let key = self.writer.start(1);
+                self.writer.attribute(1, &list.key.bytes(value));
+                self.writer.end(key);
+                self.writer.number(3, flags);
+                self.writer.end(element);
+            }
+        }
+        self.writer.end(all);
+        self.writer.finish();
     }
 
     pub(super) fn rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Expressions<'_>)) {

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::batch::{Batch, Expressions, Family, Queues};
+use super::batch::{Batch, Expressions, Queues};
+use super::table::Family;
 use crate::names;
 use crate::netlink::Socket;
 

@@ -10,13 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::batch::Batch;
 use crate::rules::forms::Interval;
-
-/// NFT_SET_CONSTANT and NFT_SET_INTERVAL.
-const LISTED: i32 = 2 | 4;
-/// NFT_SET_ELEM_INTERVAL_END.
-const END: i32 = 1;
 
 /// The type of a set's values, as nft numbers it, and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +36,7 @@ impl Key {
     }
 
     /// True if a value has so many bytes at most.
-    fn holds(self, value: u128) -> bool {
+    pub(super) fn holds(self, value: u128) -> bool {
         self.length == 16 || value >> (8 * self.length) == 0
     }
 }
@@ -87,59 +81,19 @@ impl Lists {
         Lists { laid: self.needed, needed: BTreeMap::new(), free: self.free }
     }
 
-    fn missing(&self) -> impl Iterator<Item = (&List, &usize)> {
+    pub(super) fn missing(&self) -> impl Iterator<Item = (&List, &usize)> {
         self.needed.iter().filter(|(list, _)| !self.laid.contains_key(*list))
     }
 
-    fn left_over(&self) -> impl Iterator<Item = &usize> {
+    pub(super) fn left_over(&self) -> impl Iterator<Item = &usize> {
         let is_old = |(list, _): &(&List, &usize)| !self.needed.contains_key(*list);
         self.laid.iter().filter(is_old).map(|(_, number)| number)
     }
 }
 
-fn name(number: usize) -> String {
+/// Name of the set with this number.
+pub(super) fn name(number: usize) -> String {
     format!("list_{number}")
-}
-
-impl Batch<'_> {
-    /// Makes those of `lists` that are needed and not there.
-    pub(super) fn make_lists(&mut self, lists: &Lists) {
-        lists.missing().for_each(|(list, number)| self.make_list(&name(*number), list));
-    }
-
-    /// Removes those of `lists` that are there and not needed.
-    pub(super) fn remove_lists(&mut self, lists: &Lists) {
-        for number in lists.left_over() {
-            self.begin(libc::NFT_MSG_DELSET, 0);
-            self.writer.string(1, self.table);
-            self.writer.string(2, &name(*number));
-            self.writer.finish();
-        }
-    }
-
-    fn make_list(&mut self, name: &str, list: &List) {
-        self.begin_set(name, list.key, LISTED);
-        self.writer.finish();
-        self.begin(libc::NFT_MSG_NEWSETELEM, libc::NLM_F_CREATE);
-        self.writer.string(1, self.table);
-        self.writer.string(2, name);
-        let all = self.writer.start(3);
-        for &(first, last) in &list.intervals {
-            // The greatest value has none behind it.
-            let end = last.checked_add(1).filter(|end| list.key.holds(*end));
-            for (value, flags) in [(Some(first), 0), (end, END)] {
-                let Some(value) = value else { continue };
-                let element = self.writer.start(1); // NFTA_LIST_ELEM
-                let key = self.writer.start(1);
-                self.writer.attribute(1, &list.key.bytes(value));
-                self.writer.end(key);
-                self.writer.number(3, flags);
-                self.writer.end(element);
-            }
-        }
-        self.writer.end(all);
-        self.writer.finish();
-    }
 }
 
 #[cfg(test)]

@@ -15,13 +15,11 @@
 
 use super::batch::{Batch, Expressions};
 use super::chains::{self, Target};
-use super::fill::{Place, ARRIVE, LEAVE};
+use super::place::{Place, ARRIVE, LEAVE};
 use super::{Holder, Wanted};
 use crate::direction::Direction;
 use crate::rules::{Plan, Step};
 
-/// In front of all others that may look at marks: raw tables stand at -300.
-pub(super) const RESTORED: i32 = -310;
 /// Behind the chain that learns addresses of hosts, and that of the upload's rules.
 const OPENING: i32 = LEAVE.priority + 1;
 

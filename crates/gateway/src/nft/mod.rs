@@ -39,7 +39,9 @@ mod judge;
 mod lists;
 mod marking;
 mod others;
+mod place;
 mod refused;
+mod table;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -54,17 +56,16 @@ use crate::rules::cgroup::Found;
 use crate::rules::{Counted, HostName, Mac, Plan};
 
 use batch::Batch;
-pub(crate) use batch::{Family, Queues};
+pub(crate) use batch::Queues;
 pub use bits::MarkBits;
-use fill::{
-    fill, fill_ours, Kernel, Place, ANSWER_CHAIN, ARRIVE, ASK_CHAIN, LEARN_CHAIN, LEAVE,
-    PASS_CHAIN, SEND_CHAIN,
-};
+use fill::{fill, fill_ours, Kernel, ANSWER_CHAIN, ASK_CHAIN, LEARN_CHAIN, PASS_CHAIN, SEND_CHAIN};
 pub(crate) use judge::{judge_cgroups, judge_logging, judge_queueing, Queueing};
 use lists::Lists;
 use marking::{OPEN_CHAIN, OPEN_RULES};
 pub(crate) use others::{in_others, Other};
+use place::{Place, ARRIVE, LEAVE};
 use refused::kernel_lacks;
+pub(crate) use table::Family;
 
 /// Whoever has the packets of a direction behind its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

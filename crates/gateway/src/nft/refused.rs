@@ -4,7 +4,7 @@
 
 use std::io;
 
-use super::batch::{Family, TABLE_SEQUENCE};
+use super::table::{Family, TABLE_SEQUENCE};
 use crate::error::Error;
 use crate::netlink::{text, Attributes, Failure, Message, Messages, Writer, BEGIN, HEADER};
 

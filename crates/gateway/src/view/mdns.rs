@@ -19,7 +19,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use rustix::net::sockopt;
 use simnel_core::{Span, Time};
 
-use super::names::Names;
 use crate::names::message::{self, POINTER};
 
 const PORT: u16 = 5353;
@@ -48,6 +47,8 @@ const KEPT: Span = Span::from_secs(3_600);
 const HOSTS: usize = 512;
 /// An answer is far shorter; what is cut off is no answer.
 const LONGEST: usize = 1_500;
+/// Characters of a name (RFC 1035 allows 253).
+const LONGEST_NAME: usize = 253;
 
 /// An address, as far as it was asked.
 #[derive(Clone, Debug)]
@@ -148,7 +149,7 @@ impl Asker {
                 && (from == **address || address.is_ipv6())
         };
         let Some((_, host)) = self.hosts.iter_mut().find(asked) else { return };
-        let name = answer.names.into_iter().next().filter(|name| Names::is_name(name));
+        let name = answer.names.into_iter().next().filter(|name| is_name(name));
         if let Some(name) = name {
             let name = name.strip_suffix(".local").unwrap_or(&name).to_owned();
             (host.tries, host.next, host.name) = (0, now + KEPT, Some(name));
@@ -175,6 +176,13 @@ impl Asker {
         }
         Ok(())
     }
+}
+
+/// True if `name` is one, and holds nothing that a terminal obeys.
+pub(super) fn is_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "-_.' ".contains(c);
+    let says_nothing = name.is_empty() || name == "*" || name == "localhost";
+    !says_nothing && name.len() <= LONGEST_NAME && name.chars().all(is_part)
 }
 
 /// The socket of one version of IP, which is made for its first query.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use simnel_core::{Span, Time};
 
-use super::mdns::Asker;
+use super::mdns::{is_name, Asker};
 use super::View;
 use crate::sys;
 
@@ -18,8 +18,6 @@ use crate::sys;
 const READ_AGAIN: Span = Span::from_secs(30);
 /// Bytes of a file that are read; a home's leases are far below.
 const LONGEST_FILE: u64 = 1 << 20;
-/// Characters of a name (RFC 1035 allows 253).
-const LONGEST_NAME: usize = 253;
 
 /// A way to read a file.
 type Reader = fn(&str, &mut Names);
@@ -117,17 +115,10 @@ impl Names {
         self.0.insert(address, name.to_owned());
     }
 
-    /// True if `name` is one, and holds nothing that a terminal obeys.
-    pub(super) fn is_name(name: &str) -> bool {
-        let is_part = |c: char| c.is_alphanumeric() || "-_.' ".contains(c);
-        let says_nothing = name.is_empty() || name == "*" || name == "localhost";
-        !says_nothing && name.len() <= LONGEST_NAME && name.chars().all(is_part)
-    }
-
     /// Learns a name, unless the address has one or it says nothing.
     fn learn(&mut self, address: &str, name: &str) {
         let name = name.trim_end_matches('.');
-        if !Names::is_name(name) {
+        if !is_name(name) {
             return;
         }
         if let Ok(address) = address.parse() {
