@@ -33,6 +33,7 @@ if [ "${1-}" = --backend ]; then
     simnel=$(realpath "$directory/module/simnel.ko") cake=$(realpath "$directory/src/net/sched/sch_cake.ko")
     prepare="insmod '$simnel'; export GW_BACKEND=kernel"
     live='autorate::rates_in_the_kernel_follow_a_line_that_halves
+        autorate::without_any_reflector_they_tell_where_the_kernel_shapes
         autorate::rates_in_the_kernel_on_trial_go_unless_they_are_kept
         record::what_the_kernel_shapes_is_recorded_and_replayed'
 elif ! [ -x "$directory/linux" ]; then

@@ -7,6 +7,7 @@
 //! came(connection, value, now)      a segment came from the line, with this TSval
 //! take(each)                        the lowest RTT of each connection since the last call
 //! take_comings(each)                its lowest coming, likewise
+//! forget()                          segments were missed: what is under way tells nothing
 //!
 //! asked(connection, ack, now)       a segment without timestamp leaves, and `ack` acknowledges it
 //! acknowledged(connection, ack, now)   a segment without timestamp came from the line
@@ -184,6 +185,11 @@ impl RoundTrips {
             let kept = kept.swap(0, Relaxed);
             each((kept >> 32) as u32, kept as u32);
         }
+    }
+
+    /// Forgets all that is under way: the answer of one that was missed would seem late.
+    pub fn forget(&self) {
+        self.places.iter().for_each(|place| place.store(0, Relaxed));
     }
 
     fn keep(&self, connection: u64, rtt: Span) {

@@ -477,10 +477,6 @@ mod tests {
             ("upload = \"1mbit..9mbit\"", "add `autorate`, or say one rate"),
             ("upload = \"9mbit\"\nautorate = true", "autorate needs a range"),
             ("upload = \"9mbit\"\nreflectors = [\"1.1.1.1\"]", "add `autorate = true`"),
-            (
-                "upload = \"1mbit..9mbit\"\nautorate = true\nbackend = \"kernel\"\nreflectors = []",
-                "passing TCP is seen by the daemon alone",
-            ),
             ("upload = \"9mbit\"\nlanes = 2\nbackend = \"kernel\"", "lanes of `wwan0` need the"),
             ("upload = \"9mbit\"\nlanes_by = \"cpu\"", "add `lanes`"),
         ] {

@@ -237,12 +237,18 @@ pub enum Error {
          then its rates stay at the ends of their ranges"
     )]
     NoProbes(String),
-    /// Autorate without reflectors of an interface that the kernel shapes.
+    /// Autorate without reflectors of an interface that the kernel shapes, and without copies.
     #[error(
-        "nobody tells the delay of `{0}`: passing TCP is seen by the daemon alone; name \
-         `reflectors`, or leave `backend` out"
+        "nobody tells the delay of `{interface}`: without reflectors passing TCP tells it, by \
+         copies of its headers ({error}); name `reflectors`, or give the service CAP_NET_RAW and \
+         RestrictAddressFamilies=AF_PACKET"
     )]
-    NobodyTells(String),
+    NobodyTells {
+        /// The interface.
+        interface: String,
+        /// Reason why there is no socket for them.
+        error: String,
+    },
     /// Disciplines that were there.
     #[error(
         "what the kernel shaped `{0}` with is gone: others took it away, or the interface went"

@@ -121,12 +121,10 @@ impl Settings {
 
     /// The reason why the kernel cannot do all that is asked for, if so.
     pub fn needs_daemon(&self) -> Option<Error> {
-        let asks_nobody = |autorate: &Autorate| !autorate.probes();
-        let because: fn(String) -> Error = if self.autorate.as_ref().is_some_and(asks_nobody) {
-            Error::NobodyTells
-        } else if let Some(error) = self.rules.iter().find_map(|rule| self.not_in_kernel(rule)) {
+        if let Some(error) = self.rules.iter().find_map(|rule| self.not_in_kernel(rule)) {
             return Some(error);
-        } else if self.tuning.lanes.are_several() {
+        }
+        let because: fn(String) -> Error = if self.tuning.lanes.are_several() {
             Error::LanesInKernel
         } else if Direction::BOTH.iter().any(|way| self.direction(*way).is_some_and(is_deep)) {
             Error::DeepInKernel

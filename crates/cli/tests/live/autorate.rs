@@ -423,30 +423,49 @@ fn follow_a_line_that_halves(live: &Live, backend: &str) {
 #[test]
 fn without_any_reflector_the_timestamps_of_passing_tcp_tell() {
     let test = "without_any_reflector_the_timestamps_of_passing_tcp_tell";
-    let Some(live) = Live::beside_others(test) else { return };
+    if let Some(live) = Live::beside_others(test) {
+        follow_without_reflectors(&live, "");
+        assert!(live.is_clean());
+    }
+}
+
+/// The daemon has copies of their headers.
+#[test]
+fn without_any_reflector_they_tell_where_the_kernel_shapes() {
+    let test = "without_any_reflector_they_tell_where_the_kernel_shapes";
+    let live = Live::new(test).filter(|live| kernel_shapes(live, test));
+    if let Some(live) = live {
+        follow_without_reflectors(&live, "--backend kernel");
+        assert!(live.is_clean() && !in_kernel(&live));
+    }
+}
+
+fn follow_without_reflectors(live: &Live, backend: &str) {
     let home = &live.home;
-    let words = "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors none";
+    let words = format!(
+        "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors none {backend}"
+    );
     within_tries("half the capacity, and nobody is asked: the rate follows", || {
-        let wire = line(&live, 20);
+        let wire = line(live, 20);
         let watch = Watch::start();
-        let up = live.start("wan", words);
-        let bulk = downloads(&live);
+        let up = live.start("wan", &words);
+        let bulk = downloads(live);
         thread::sleep(SECOND * 5);
-        let before = rate(&live);
+        let before = rate(live);
         wire.stop();
-        let wire = line(&live, 10);
+        let wire = line(live, 10);
         thread::sleep(SECOND * 2);
         let every = Duration::from_millis(20);
         let probe = Probe::start(&home.lan2, &home.server, Home::SERVER, every).unwrap();
         let rates = (0..6).map(|_| {
             thread::sleep(SECOND / 2);
-            rate(&live)
+            rate(live)
         });
         let mut after: Vec<f64> = rates.collect();
         after.sort_by(f64::total_cmp);
         let trips = round_trips(probe.stop().iter());
         let (median, p95) = (quantile(&trips, 50), quantile(&trips, 95));
-        let told = report(&live);
+        let told = report(live);
         let shown = text(&live.simnel("show wan").stderr);
         drop(bulk);
         let after = after[3];
@@ -466,7 +485,6 @@ fn without_any_reflector_the_timestamps_of_passing_tcp_tell() {
             (12.0..22.0).contains(&before) && (5.0..10.5).contains(&after) && median < 20.0 + 25.0,
         )
     });
-    assert!(live.is_clean());
 }
 
 #[test]

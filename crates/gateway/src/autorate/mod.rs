@@ -5,6 +5,7 @@
 //! echo.rs        ICMP to reflectors, past our own queues
 //! datagrams.rs   UDP to irtt servers, the same
 //! session.rs     a session with one of those
+//! overheard.rs   RTTs of TCP that passes where the kernel shapes
 //! here           ranges as words, reflectors by default, what `show` tells
 //! ```
 //!
@@ -13,6 +14,7 @@
 
 mod datagrams;
 mod echo;
+mod overheard;
 mod session;
 mod target;
 
@@ -27,11 +29,13 @@ use simnel_core::tc::units;
 use simnel_core::Rate;
 
 pub(crate) use datagrams::{Datagrams, News};
+pub(crate) use overheard::Overheard;
 pub(crate) use session::{Message, Session};
 pub use target::{Kind, Target};
 
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::frames::PacketSocket;
 use crate::{sys, words};
 use echo::Echoes;
 
@@ -73,6 +77,9 @@ pub(crate) struct Sockets {
     pub(crate) echoes: Option<Echoes>,
     /// None if nobody is asked by irtt.
     pub(crate) datagrams: Option<Datagrams>,
+    /// For copies of passing TCP's headers. None where a process holds the packets, or if there are
+    /// reflectors and the kernel refuses.
+    pub(crate) overhearing: Option<PacketSocket>,
 }
 
 /// Marks of our own probes, which pass the queues: they measure the line.
@@ -85,24 +92,39 @@ pub(crate) struct Own {
 }
 
 impl Sockets {
-    /// Opens what `autorate` needs; CAP_NET_RAW is needed for ICMP alone.
+    /// Opens what `autorate` needs, `in_kernel` where the kernel shapes. CAP_NET_RAW is needed for
+    /// ICMP, and there for passing TCP.
     ///
     /// # Errors
     /// That is missing, or the kernel refuses.
-    pub(crate) fn open(interface: &str, autorate: &Autorate) -> Result<Sockets, Error> {
+    pub(crate) fn open(
+        interface: &str,
+        autorate: &Autorate,
+        in_kernel: bool,
+    ) -> Result<Sockets, Error> {
         let asks = |kind| autorate.reflectors.iter().any(|target| target.kind() == kind);
         let echoes = asks(Kind::Icmp).then(|| Echoes::open(interface)).transpose()?;
         let datagrams = asks(Kind::Irtt).then(Datagrams::open).transpose();
         let datagrams = datagrams.map_err(|e| Error::system("opening a socket for irtt", e))?;
-        Ok(Sockets { interface: interface.to_owned(), echoes, datagrams })
+        let overhearing = match in_kernel.then(overheard::socket).transpose() {
+            Ok(socket) => socket,
+            Err(_) if autorate.probes() => None,
+            Err(error) => {
+                let interface = interface.to_owned();
+                return Err(Error::NobodyTells { interface, error: error.to_string() });
+            }
+        };
+        Ok(Sockets { interface: interface.to_owned(), echoes, datagrams, overhearing })
     }
 
-    /// True if all that `autorate` needs is here.
-    pub(crate) fn suffice(&self, autorate: &Autorate) -> bool {
-        autorate.reflectors.iter().all(|target| match target.kind() {
-            Kind::Icmp => self.echoes.is_some(),
-            Kind::Irtt => self.datagrams.is_some(),
-        })
+    /// True if all that `autorate` needs is here, `in_kernel` where the kernel shapes.
+    pub(crate) fn suffice(&self, autorate: &Autorate, in_kernel: bool) -> bool {
+        let hears = !in_kernel || autorate.probes() || self.overhearing.is_some();
+        hears
+            && autorate.reflectors.iter().all(|target| match target.kind() {
+                Kind::Icmp => self.echoes.is_some(),
+                Kind::Irtt => self.datagrams.is_some(),
+            })
     }
 
     /// Probes leave by the interface with this number from now on.
@@ -154,8 +176,8 @@ pub(crate) trait Line {
     /// Bytes that a direction's discipline has seen; None if it is not shaped.
     fn passed(&self, direction: Direction) -> Option<Passed>;
 
-    /// RTTs of passing TCP; None where no process sees the packets.
-    fn round_trips(&self) -> Option<&RoundTrips>;
+    /// RTTs of passing TCP, up to now; None where no process sees the packets.
+    fn round_trips(&mut self) -> Option<&RoundTrips>;
 
     /// Another rate, and nothing else.
     ///
@@ -469,15 +491,22 @@ mod tests {
         let both = new(&["irtt:192.0.2.1", "192.0.2.2"]);
         assert!(servers.probes() && !nobody.probes());
         // Without ICMP no capability is needed.
-        let sockets = Sockets::open("lo", &servers).unwrap();
+        let sockets = Sockets::open("lo", &servers, false).unwrap();
         assert!(sockets.echoes.is_none() && sockets.fds().count() > 0);
-        let suffices = [&nobody, &servers, &both].map(|autorate| sockets.suffice(autorate));
+        let suffices = [&nobody, &servers, &both].map(|autorate| sockets.suffice(autorate, false));
         assert_eq!(suffices, [true, true, false]);
         let port = sockets.datagrams.as_ref().map(|datagrams| datagrams.port).unwrap();
         let own = Own { echo: None, datagrams: Some((port, vec![2112, 2113])) };
         assert_eq!(sockets.own(&servers), own);
-        let none = Sockets::open("lo", &nobody).unwrap();
+        let none = Sockets::open("lo", &nobody, false).unwrap();
         assert_eq!((none.own(&nobody), none.fds().count()), (Own::default(), 0));
+        // Where the kernel shapes, passing TCP is not told by itself.
+        assert!(none.suffice(&nobody, false) && !none.suffice(&nobody, true));
+        match Sockets::open("lo", &nobody, true) {
+            Ok(sockets) => assert!(sockets.suffice(&nobody, true)),
+            Err(error) => assert!(error.to_string().contains("give the service CAP_NET_RAW")),
+        }
+        assert!(Sockets::open("lo", &servers, true).unwrap().suffice(&servers, true));
         let loopback = sys::interface("lo", sys::Query::Index).unwrap();
         sockets.leave_by(loopback).unwrap();
         assert!(sockets.leave_by(1 << 30).is_err(), "there is no such interface");

@@ -79,6 +79,8 @@ pub struct Interface<'a> {
     pub name: &'a str,
     /// Its rates follow the line.
     pub autorate: Option<&'a Autorate>,
+    /// The kernel shapes it.
+    pub is_in_kernel: bool,
     /// It will be joined to another one by a bridge.
     pub is_joined: bool,
 }
@@ -87,7 +89,8 @@ impl<'a> Interface<'a> {
     /// The interface of `settings`.
     pub fn of(settings: &'a Settings) -> Interface<'a> {
         let autorate = settings.autorate.as_ref();
-        Interface { name: &settings.interface, autorate, is_joined: false }
+        let is_in_kernel = settings.are_steered();
+        Interface { name: &settings.interface, autorate, is_in_kernel, is_joined: false }
     }
 }
 
@@ -143,8 +146,9 @@ impl Daemon {
         mut notice: impl FnMut(Notice) + 'static,
     ) -> Result<Daemon, Error> {
         let asks = |one: &Interface<'_>| {
-            let autorate = one.autorate.filter(|autorate| autorate.probes())?;
-            Some(Sockets::open(one.name, autorate).map(Arc::new))
+            let needs = |autorate: &&Autorate| autorate.probes() || one.is_in_kernel;
+            let autorate = one.autorate.filter(needs)?;
+            Some(Sockets::open(one.name, autorate, one.is_in_kernel).map(Arc::new))
         };
         let probes = interfaces.iter().filter_map(asks).collect::<Result<_, _>>()?;
         let bridged = |one: &Interface<'_>| PortSockets::open(one.name, one.is_joined).transpose();
@@ -251,9 +255,11 @@ impl Daemon {
 
     /// Sockets for the probes of `settings`, if the start has opened them.
     fn probes(&self, settings: &Settings) -> Option<Arc<Sockets>> {
-        let asked = settings.autorate.as_ref().filter(|autorate| autorate.probes())?;
+        let in_kernel = settings.are_steered();
+        let needs = |autorate: &&Autorate| autorate.probes() || in_kernel;
+        let asked = settings.autorate.as_ref().filter(needs)?;
         let fits = |probes: &&Arc<Sockets>| {
-            probes.interface == settings.interface && probes.suffice(asked)
+            probes.interface == settings.interface && probes.suffice(asked, in_kernel)
         };
         self.probes.iter().find(fits).cloned()
     }

@@ -143,12 +143,20 @@ impl Daemon {
     }
 
     /// Serves an interface that the kernel shapes.
-    fn steer(&mut self, line: Steered, slot: usize, choice: Choice) -> Result<(), Error> {
+    fn steer(&mut self, mut line: Steered, slot: usize, choice: Choice) -> Result<(), Error> {
         let settings = line.settings();
         let (interface, control_dir) = (settings.interface.clone(), settings.control_dir.clone());
         let warn = |way| misgiving(&interface, way, settings.direction(way)?);
         let mut warnings: Vec<String> = Direction::BOTH.into_iter().filter_map(warn).collect();
+        line.overhear(self.probes(line.settings()).as_deref());
         let driver = self.driver(&line);
+        if driver.is_some() && !line.overhears() {
+            warnings.push(format!(
+                "{interface}: reflectors alone tell its delay, since copies of passing TCP's \
+                 headers cannot be had: that takes CAP_NET_RAW, and of a service \
+                 RestrictAddressFamilies=AF_PACKET"
+            ));
+        }
         self.tether.tell(&Event::Slot(slot, interface.clone(), control_dir.clone()));
         if driver.is_some() {
             self.tether.tell(&Event::Steers);
@@ -248,6 +256,8 @@ impl Daemon {
             Ok(line.maker())
         })?;
         if choice.maker.is_some() && others {
+            let probes = self.probes(settings);
+            self.steered[index].line.overhear(probes.as_deref());
             self.steered[index].driver = self.driver(&self.steered[index].line);
         }
         if choice.maker.is_some() && others_ruled {

@@ -1,4 +1,4 @@
-//! Copies of the headers of what an interface sends, by a packet socket that holds no packet.
+//! Copies of the headers of what passes an interface, by a packet socket that holds no packet.
 
 use std::io::{self, ErrorKind};
 use std::mem::{self, size_of};
@@ -15,7 +15,7 @@ const BATCH: usize = 64;
 /// Bytes of each packet that are copied: what NFQUEUE does (`nfqueue.rs`), and link headers.
 const COPIED: usize = 168 + 32;
 
-/// A packet that was sent.
+/// A packet that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heard<'a> {
     /// Its EtherType.
@@ -26,7 +26,9 @@ pub(crate) struct Heard<'a> {
     pub(crate) len: u32,
     /// Payload of each of its segments, of a super-packet; else 0.
     pub(crate) segment: u16,
-    /// Time of its sending, by the system's clock (CLOCK_REALTIME), since its epoch.
+    /// True if it was sent, false if it came.
+    pub(crate) is_sent: bool,
+    /// Time of that, by the system's clock (CLOCK_REALTIME), since its epoch.
     pub(crate) stamp: Option<Duration>,
 }
 
@@ -53,7 +55,8 @@ impl Listener {
         Ok(Listener::on(PacketSocket::listening(interface)?))
     }
 
-    fn on(socket: PacketSocket) -> Listener {
+    /// Listens by `socket`.
+    pub(crate) fn on(socket: PacketSocket) -> Listener {
         // SAFETY: all zeroes is a valid sockaddr_ll and mmsghdr.
         let (name, message) =
             unsafe { (mem::zeroed::<libc::sockaddr_ll>(), mem::zeroed::<libc::mmsghdr>()) };
@@ -104,8 +107,14 @@ impl Listener {
             bytes: network,
             len: (len - link) as u32,
             segment: segment_of(head),
+            is_sent: self.names[index].sll_pkttype == libc::PACKET_OUTGOING,
             stamp,
         })
+    }
+
+    /// Listens to the interface with this number from now on.
+    pub(crate) fn listen_to(&self, index: u32) -> io::Result<()> {
+        self.socket.bind(index)
     }
 
     /// Packets that the kernel had no room for since the last call.
@@ -158,7 +167,14 @@ mod tests {
             other.send(packet).unwrap();
         }
         assert_eq!(listener.receive().unwrap(), 3);
-        let plain = Heard { protocol: 0, bytes: &[1, 2, 3], len: 3, segment: 0, stamp: None };
+        let plain = Heard {
+            protocol: 0,
+            bytes: &[1, 2, 3],
+            len: 3,
+            segment: 0,
+            is_sent: false,
+            stamp: None,
+        };
         let whole = Heard { bytes: &[7; COPIED], len: 3_000, segment: 1_448, ..plain };
         // The third has no whole virtio header.
         assert_eq!([0, 1, 2].map(|at| listener.get(at)), [Some(plain), Some(whole), None]);

@@ -4,8 +4,9 @@
 //!
 //! Two parts use it: an emulated line between two interfaces (`link`), and the data path of a
 //! bridge whose frames the kernel cannot queue (`passage`). A [`Listener`] takes no frame: it has
-//! copies of the headers (`kernel/arrivals.rs`).
+//! copies of the headers (`kernel/arrivals.rs`, `autorate/overheard.rs`).
 
+mod calendar;
 mod error;
 mod header;
 mod listener;
@@ -16,8 +17,8 @@ mod split;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use calendar::Calendar;
 pub use error::FrameError;
-
 pub(crate) use header::{
     describe, is_plain_tcp, with_tag, Handle, ETHERNET_HEADER, TAG_BYTES, VNET_BYTES,
 };

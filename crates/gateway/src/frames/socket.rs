@@ -83,15 +83,37 @@ unsafe impl Send for Outbox {}
 impl PacketSocket {
     /// A socket of no interface yet: nothing arrives. This alone needs CAP_NET_RAW.
     pub(crate) fn unattached() -> Result<PacketSocket, FrameError> {
-        PacketSocket::open(&[
+        let more = [
             (libc::PACKET_IGNORE_OUTGOING, "ignore own frames (PACKET_IGNORE_OUTGOING)"),
             (libc::PACKET_QDISC_BYPASS, "send without a queue (PACKET_QDISC_BYPASS)"),
-        ])
+        ];
+        PacketSocket::open(&more, RECEIVE_BUFFER)
+    }
+
+    /// A socket of no interface yet, for copies of the packets that `filter` takes. Copies that
+    /// wait fill so many bytes of `room`, and the kernel drops what comes then. This alone needs
+    /// CAP_NET_RAW.
+    pub(crate) fn overhearing(
+        filter: &mut [libc::sock_filter],
+        room: libc::c_int,
+    ) -> Result<PacketSocket, FrameError> {
+        let socket = PacketSocket::open(&[], room)?;
+        let program =
+            libc::sock_fprog { len: filter.len() as libc::c_ushort, filter: filter.as_mut_ptr() };
+        sys::set_option(&socket.fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program).map_err(
+            |source| FrameError::Socket { what: "choose packets (SO_ATTACH_FILTER)", source },
+        )?;
+        Ok(socket)
+    }
+
+    /// The same socket once more.
+    pub(crate) fn again(&self) -> io::Result<PacketSocket> {
+        Ok(PacketSocket::on(self.fd.try_clone()?))
     }
 
     /// A socket that listens to what `interface` sends.
     pub(super) fn listening(interface: &str) -> Result<PacketSocket, FrameError> {
-        let socket = PacketSocket::open(&[])?;
+        let socket = PacketSocket::open(&[], RECEIVE_BUFFER)?;
         let index = sys::interface(interface, Query::Index)
             .map_err(|_| FrameError::NoInterface { interface: interface.into() })?;
         let failed = |source| FrameError::System {
@@ -103,7 +125,10 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    fn open(more: &[(libc::c_int, &'static str)]) -> Result<PacketSocket, FrameError> {
+    fn open(
+        more: &[(libc::c_int, &'static str)],
+        room: libc::c_int,
+    ) -> Result<PacketSocket, FrameError> {
         let system =
             |what: &'static str| move |source: io::Error| FrameError::Socket { what, source };
         // No protocol: nothing arrives before `bind` says from which interface.
@@ -121,7 +146,7 @@ impl PacketSocket {
             sys::set_option(&fd, libc::SOL_PACKET, *option, 1i32).map_err(system(what))?;
         }
         // Without CAP_NET_ADMIN, as much as net.core.rmem_max allows.
-        let buffer = |option| sys::set_option(&fd, libc::SOL_SOCKET, option, RECEIVE_BUFFER);
+        let buffer = |option| sys::set_option(&fd, libc::SOL_SOCKET, option, room);
         let _ = buffer(libc::SO_RCVBUFFORCE).or_else(|_| buffer(libc::SO_RCVBUF));
         Ok(PacketSocket { fd, index: AtomicU32::new(0), cuts: AtomicBool::new(false) })
     }
@@ -193,7 +218,8 @@ impl PacketSocket {
         sys::set_option(&self.fd, libc::SOL_PACKET, what, membership)
     }
 
-    fn bind(&self, index: u32) -> io::Result<()> {
+    /// What passes the interface with this number comes from now on, and nothing else.
+    pub(crate) fn bind(&self, index: u32) -> io::Result<()> {
         // SAFETY: all zeroes is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;

@@ -25,7 +25,7 @@ impl Line for Gateway {
     }
 
     /// RTTs of passing TCP, which from now on are looked for.
-    fn round_trips(&self) -> Option<&RoundTrips> {
+    fn round_trips(&mut self) -> Option<&RoundTrips> {
         self.passing.ask(sys::now());
         Some(self.passing.trips())
     }

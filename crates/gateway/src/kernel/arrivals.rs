@@ -26,7 +26,7 @@ use super::shaped::{shaped, Shaped};
 use crate::classify;
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::frames::{Heard, Listener};
+use crate::frames::{Calendar, Heard, Listener};
 use crate::links;
 use crate::nfqueue::Queued;
 use crate::record::{self, Recorded, Recorder};
@@ -37,8 +37,6 @@ use crate::sys::{self, Query};
 const LOOK: Span = Span::from_secs(1);
 /// Looks without a discipline after which there will be none: a daemon makes anew what was taken.
 const PATIENCE: u32 = 3;
-/// A step of the calendar's clock, and no trouble of reading it.
-const STEP: u64 = 1_000_000;
 
 /// Copies of what arrives at the disciplines of one interface, for the calling process.
 pub struct Arrivals {
@@ -46,7 +44,7 @@ pub struct Arrivals {
     kernel: Qdiscs,
     classifier: Classifier,
     ways: Vec<Way>,
-    clock: Clock,
+    calendar: Calendar,
     looked: Time,
     /// Looks at which a discipline was missing, one after the other.
     absent: u32,
@@ -67,7 +65,7 @@ impl Arrivals {
             kernel,
             classifier: Classifier::new(FlowHasher::of_flows(key)),
             ways: Vec::new(),
-            clock: Clock::new(),
+            calendar: Calendar::new(),
             looked: sys::now(),
             absent: 0,
             missed: Span::ZERO,
@@ -92,7 +90,7 @@ impl Arrivals {
         if now >= self.looked + LOOK {
             self.look(now)?;
         }
-        self.clock.follow();
+        self.calendar.follow();
         let interface = || self.interface.clone();
         let way = self.ways.iter_mut().find(|way| way.direction == direction);
         let way = way.ok_or_else(|| Error::NoDirection { interface: interface(), direction })?;
@@ -104,7 +102,7 @@ impl Arrivals {
                 break;
             };
             for heard in (0..count).filter_map(|index| way.listener.get(index)) {
-                let time = self.clock.time(&heard).max(way.last);
+                let time = self.calendar.time(heard.stamp).max(way.last);
                 way.last = time;
                 keep(&mut recorder, &self.classifier, &heard, time);
             }
@@ -250,28 +248,4 @@ fn keep(recorder: &mut Recorder, classifier: &Classifier, heard: &Heard<'_>, tim
         describe_segments(&mut packet, segment);
     }
     recorder.arrived(&packet, &Queued { protocol, bytes, len, segment, ..Queued::default() }, time);
-}
-
-/// Distance of the calendar's clock, by which the kernel stamps, from the monotonic one.
-struct Clock {
-    ahead: u64,
-}
-
-impl Clock {
-    fn new() -> Clock {
-        Clock { ahead: sys::calendar_ahead() }
-    }
-
-    /// Follows steps of the calendar's clock.
-    fn follow(&mut self) {
-        let ahead = sys::calendar_ahead();
-        if ahead.abs_diff(self.ahead) > STEP {
-            self.ahead = ahead;
-        }
-    }
-
-    fn time(&self, heard: &Heard<'_>) -> Time {
-        let stamp = heard.stamp.map(|stamp| (stamp.as_nanos() as u64).saturating_sub(self.ahead));
-        stamp.map_or_else(sys::now, Time)
-    }
 }

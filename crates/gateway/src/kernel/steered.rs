@@ -15,7 +15,7 @@ use simnel_core::Rate;
 use super::qdiscs::{Qdiscs, Verb};
 use super::redirect;
 use super::shaped::{down, hold, set, shaped, told, Maker, HANDLE};
-use crate::autorate::{index, Line, Passed};
+use crate::autorate::{index, Line, Overheard, Passed, Sockets};
 use crate::control_dir::Lock;
 use crate::direction::Direction;
 use crate::error::Error;
@@ -85,6 +85,8 @@ pub(crate) struct Steered {
     /// The disciplines were not found at the last look.
     lost: bool,
     pub(super) ruled: Ruled,
+    /// Passing TCP, where sockets for that were opened.
+    overheard: Option<Overheard>,
     _lock: Lock,
 }
 
@@ -109,6 +111,7 @@ impl Steered {
             number: 0,
             lost: false,
             ruled: Ruled::in_kernel(HANDLE),
+            overheard: None,
             _lock: lock,
         };
         let found = shaped(Some(steered.interface()))?;
@@ -165,6 +168,7 @@ impl Steered {
             sys::interface(device, Query::Index).map_err(|_| Error::NoInterface(device.to_owned()))
         };
         self.number = numbered(&interface)?;
+        self.listen();
         let [upload, download] =
             Direction::BOTH.map(|direction| told(&self.settings, self.maker, direction).cloned());
         // What is asked for from now on is what there is.
@@ -182,6 +186,24 @@ impl Steered {
         }
         self.lost = false;
         self.restore_marks(&self.kernel, self.number)
+    }
+
+    /// Listens by `sockets` to TCP that passes, as long as rates follow the line.
+    pub(crate) fn overhear(&mut self, sockets: Option<&Sockets>) {
+        self.overheard = sockets.and_then(Overheard::by);
+        self.listen();
+    }
+
+    /// True if passing TCP is listened to.
+    pub(crate) fn overhears(&self) -> bool {
+        self.overheard.is_some()
+    }
+
+    /// Listens at the interface as it is now. Where that fails, reflectors tell.
+    fn listen(&self) {
+        if let Some(overheard) = &self.overheard {
+            let _ = overheard.listen_to(self.number);
+        }
     }
 
     /// The interface.
@@ -322,8 +344,8 @@ impl Line for Steered {
         self.way(direction)?.tally.passed()
     }
 
-    fn round_trips(&self) -> Option<&RoundTrips> {
-        None
+    fn round_trips(&mut self) -> Option<&RoundTrips> {
+        self.overheard.as_mut().map(Overheard::round_trips)
     }
 
     fn set_rate(&mut self, direction: Direction, rate: Rate) -> Result<(), Error> {

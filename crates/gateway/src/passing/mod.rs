@@ -70,6 +70,39 @@ impl Shared {
     fn is_asked(&self, now: Time) -> bool {
         now.0 < self.until.load(Ordering::Relaxed)
     }
+
+    /// A segment of TCP, which starts with `bytes`, leaves for the line.
+    pub(crate) fn left(&self, bytes: &[u8], now: Time) {
+        let answer = ack_view(LINK, bytes).and_then(|view| Answer::to(&view, bytes));
+        if let Some(answer) = answer {
+            self.awaits(self.connections.of(bytes), answer, now);
+        }
+    }
+
+    /// The far end of `connection` was asked for an answer.
+    #[inline]
+    fn awaits(&self, connection: u64, answer: Answer, now: Time) {
+        match answer {
+            Answer::Echo(stamp) => self.trips.sent(connection, stamp, now),
+            Answer::Ack(ack) => self.trips.asked(connection, ack, now),
+        }
+    }
+
+    /// A segment of TCP, which starts with `bytes`, came from the line.
+    pub(crate) fn came(&self, bytes: &[u8], now: Time) {
+        let Some(view) = ack_view(LINK, bytes) else { return };
+        let connection = self.connections.of(bytes);
+        let rtt = match view.timestamp {
+            (0, 0) => self.trips.acknowledged(connection, view.ack, now),
+            (value, echo) => {
+                self.trips.came(connection, value, now);
+                self.trips.echoed(connection, echo, now)
+            }
+        };
+        if let Some(rtt) = rtt {
+            self.smoothed.add(connection, rtt);
+        }
+    }
 }
 
 /// The answer that a queued packet's far end will give.
@@ -79,6 +112,19 @@ enum Answer {
     Echo(Stamp),
     /// An acknowledgement, where there are no timestamps.
     Ack(u32),
+}
+
+impl Answer {
+    /// The answer to the segment with this `view`, which starts with `bytes`.
+    fn to(view: &AckView, bytes: &[u8]) -> Option<Answer> {
+        match view.timestamp {
+            (0, 0) => awaited_ack(LINK, bytes).map(Answer::Ack),
+            (value, _) => {
+                let has_data = view.has_payload || view.flags & AckView::SYN != 0;
+                Some(Answer::Echo(Stamp { value, has_data }))
+            }
+        }
+    }
 }
 
 /// A packet that is queued.
@@ -116,38 +162,15 @@ impl Passing {
 
     #[inline(never)]
     fn look(&mut self, packet: &Packet, bytes: &[u8], now: Time) {
-        let Some(view) = ack_view(LINK, bytes) else { return };
         if self.waiting.is_empty() {
-            self.came(&view, bytes, now);
+            self.shared.came(bytes, now);
             return;
         }
-        let answer = match view.timestamp {
-            (0, 0) => awaited_ack(LINK, bytes).map(Answer::Ack),
-            (value, _) => {
-                let has_data = view.has_payload || view.flags & AckView::SYN != 0;
-                Some(Answer::Echo(Stamp { value, has_data }))
-            }
-        };
+        let answer = ack_view(LINK, bytes).and_then(|view| Answer::to(&view, bytes));
         if answer.is_some() {
             let connection = self.shared.connections.of(bytes);
             let id = id(packet);
             self.waiting[id as usize % QUEUED] = Waiting { id, answer, connection };
-        }
-    }
-
-    /// A segment of a download, which starts with `bytes`, arrives.
-    fn came(&self, view: &AckView, bytes: &[u8], now: Time) {
-        let Shared { connections, trips, smoothed, .. } = &*self.shared;
-        let connection = connections.of(bytes);
-        let rtt = match view.timestamp {
-            (0, 0) => trips.acknowledged(connection, view.ack, now),
-            (value, echo) => {
-                trips.came(connection, value, now);
-                trips.echoed(connection, echo, now)
-            }
-        };
-        if let Some(rtt) = rtt {
-            smoothed.add(connection, rtt);
         }
     }
 
@@ -161,10 +184,8 @@ impl Passing {
         if waiting.id != id(packet) {
             return;
         }
-        match waiting.answer.take() {
-            Some(Answer::Echo(stamp)) => self.shared.trips.sent(waiting.connection, stamp, now),
-            Some(Answer::Ack(ack)) => self.shared.trips.asked(waiting.connection, ack, now),
-            None => {}
+        if let Some(answer) = waiting.answer.take() {
+            self.shared.awaits(waiting.connection, answer, now);
         }
     }
 }
