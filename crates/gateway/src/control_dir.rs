@@ -86,12 +86,17 @@ pub(crate) fn open_file(place: &OwnedFd, name: &str, path: &Path) -> Result<File
         Err(rustix::io::Errno::LOOP) => return Err(unsafe_place(path, "it is a link")),
         Err(e) => return Err(Error::system(format!("opening {}", path.display()), e.into())),
     };
-    check_owner(&file, path)?;
+    check_owner(&file, path, own())?;
     Ok(file)
 }
 
 /// Opens the directory, made if it is not there; an error if somebody else may write to it.
 pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
+    open_directory_of(path, own())
+}
+
+/// The same of a directory that belongs to root or to the user with the number `own`.
+pub(crate) fn open_directory_of(path: &Path, own: u32) -> Result<OwnedFd, Error> {
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
@@ -105,15 +110,19 @@ pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
         }
         Err(e) => return Err(Error::system(format!("opening {}", path.display()), e.into())),
     };
-    check_owner(&directory, path)?;
+    check_owner(&directory, path, own)?;
     Ok(directory.into())
 }
 
-/// An error unless `file` belongs to root or to us, and nobody else may write to it.
-fn check_owner(file: &File, path: &Path) -> Result<(), Error> {
+/// Our number.
+fn own() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// An error unless `file` belongs to root or to `own`, and nobody else may write to it.
+fn check_owner(file: &File, path: &Path, own: u32) -> Result<(), Error> {
     let failed = |e: io::Error| Error::system(format!("looking at {}", path.display()), e);
     let about = file.metadata().map_err(failed)?;
-    let own = rustix::process::geteuid().as_raw();
     if !about.is_file() && !about.is_dir() {
         return Err(unsafe_place(path, "it is no regular file"));
     }

@@ -133,6 +133,21 @@ pub enum Error {
         /// The direction.
         direction: Direction,
     },
+    /// An account that is none.
+    #[error("there is no user `{0}` here: `getent passwd` lists them")]
+    NoUser(String),
+    /// The directory of another user's to be is in use.
+    #[error(
+        "{} cannot become another user's: a process of root's serves `{interface}` in it; end that \
+         first, or name another with `--control-dir`",
+        path.display()
+    )]
+    RootsDirectory {
+        /// Its path.
+        path: PathBuf,
+        /// The interface that is served.
+        interface: String,
+    },
     /// Somebody else could have put something in our files' place.
     #[error(
         "{} is not safe to use ({reason}): make it root's with `chown root` and \

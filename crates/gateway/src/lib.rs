@@ -96,7 +96,7 @@ pub use lanes::{Lanes, Spread};
 pub use links::{check_name, join, lost_address, Joined};
 pub use nfqueue::{has_net_admin, kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};
-pub use privileges::give_up_privileges;
+pub use privileges::{give_up_privileges, User};
 pub use routes::{default_routes, home_router, next_hop};
 pub use settings::{Backend, Plain, Settings, DEFAULT_CONTROL_DIR};
 pub use sys::pace_sender;

@@ -380,6 +380,23 @@ pub(crate) fn lift_lock_limit() -> bool {
     matches!(lock_limit(), Ok(None))
 }
 
+/// Numbers of a user and its group, by name or number; None if there is no such account. A number
+/// without one has a group of the same number. For a process with one thread.
+pub(crate) fn account(name: &str) -> Option<(u32, u32)> {
+    let text = std::ffi::CString::new(name).ok()?;
+    // SAFETY: `text` ends with a zero; what is pointed to is the C library's until the next such
+    // call, which no other thread makes.
+    let found = unsafe { libc::getpwnam(text.as_ptr()).as_ref() };
+    let numbers = |found: &libc::passwd| (found.pw_uid, found.pw_gid);
+    found.map(numbers).or_else(|| {
+        // The last number stands for none.
+        let uid = name.parse::<u32>().ok().filter(|uid| *uid != u32::MAX)?;
+        // SAFETY: as above.
+        let found = unsafe { libc::getpwuid(uid).as_ref() };
+        Some(found.map_or((uid, uid), numbers))
+    })
+}
+
 /// Keeps what the process has mapped, or will map, in memory. Refused where a limit counts, without
 /// CAP_IPC_LOCK: a later mapping could fail.
 pub(crate) fn lock_memory(which: MlockAllFlags) -> io::Result<()> {

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use miette::IntoDiagnostic;
 use simnel_core::Span;
 use simnel_gateway::trial::{LONGEST, SHORTEST};
-use simnel_gateway::DEFAULT_CONTROL_DIR;
+use simnel_gateway::{User, DEFAULT_CONTROL_DIR};
 
 mod auto;
 mod change;
@@ -186,6 +186,15 @@ fn duration(span: Span) -> String {
         seconds @ 120..=7199 => format!("{} min {:02} s", seconds / 60, seconds % 60),
         seconds => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
     }
+}
+
+/// User of the processes that stay.
+#[derive(clap::Args)]
+pub struct Owner {
+    /// User, by name or number, of what root starts here, and of its directory of locks and
+    /// sockets. The account of the Debian package is `simnel`.
+    #[arg(long, value_name = "NAME", value_parser = User::named)]
+    user: Option<User>,
 }
 
 /// Place where running gateways are found.

@@ -20,7 +20,7 @@ use simnel_gateway::{
 use super::way_out::{exists, leads_out};
 use super::{
     auto, duration, interface_name, misuse, misuse_with_help, none_empty, places, places_inside,
-    trial_time, Control,
+    trial_time, Control, Owner,
 };
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
@@ -47,6 +47,8 @@ pub struct Args {
     /// On trial: give the interface back after this time unless `simnel keep` is said.
     #[arg(long = "for", value_name = "TIME", value_parser = trial_time)]
     trial: Option<Span>,
+    #[command(flatten)]
+    owner: Owner,
     #[command(flatten)]
     control: Control,
     #[command(flatten, next_help_heading = "Options of `simnel up auto`")]
@@ -283,6 +285,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             return Err(misuse(why));
         }
     } else if args.backend != Backend::Userspace {
+        if args.owner.user.is_some() && args.backend == Backend::Kernel {
+            return Err(misuse("`--user` is of a process, and with `--backend kernel` none stays"));
+        }
         let joined = match settings.needs_daemon() {
             Some(why) if args.backend == Backend::Kernel => return Err(misuse(why)),
             Some(_) => None,
@@ -302,7 +307,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let served = Interface { is_joined: args.bridge.is_some(), ..Interface::of(&settings) };
     let mut daemon =
-        Daemon::serving(&[served], |notice| crate::say!("simnel: {notice}")).into_diagnostic()?;
+        Daemon::serving(&[served], args.owner.user, |notice| crate::say!("simnel: {notice}"))
+            .into_diagnostic()?;
     let interface = settings.interface.clone();
     // A daemon that follows another one finds the bridge there, and leaves it.
     let joined = bridge()?;

@@ -20,6 +20,7 @@ mod machine;
 mod measure;
 mod record;
 mod trial;
+mod user;
 mod words;
 
 use std::process::{Command, Output};

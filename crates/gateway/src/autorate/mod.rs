@@ -5,16 +5,16 @@
 //! echo.rs        ICMP to reflectors, past our own queues
 //! datagrams.rs   UDP to irtt servers, the same
 //! session.rs     a session with one of those
-//! overheard.rs   RTTs of TCP that passes where the kernel shapes
+//! copies.rs      headers of TCP that passes where the kernel shapes
 //! here           ranges as words, reflectors by default, what `show` tells
 //! ```
 //!
 //! The control thread does all of it, between clients: a tick and an answer cost some 30 µs each.
 //! Sockets are opened before privileges go, and a daemon that is started again inherits them.
 
+mod copies;
 mod datagrams;
 mod echo;
-mod overheard;
 mod session;
 mod target;
 
@@ -28,8 +28,8 @@ use simnel_core::qdisc::Config;
 use simnel_core::tc::units;
 use simnel_core::Rate;
 
+pub(crate) use copies::copies;
 pub(crate) use datagrams::{Datagrams, News};
-pub(crate) use overheard::Overheard;
 pub(crate) use session::{Message, Session};
 pub use target::{Kind, Target};
 
@@ -106,7 +106,7 @@ impl Sockets {
         let echoes = asks(Kind::Icmp).then(|| Echoes::open(interface)).transpose()?;
         let datagrams = asks(Kind::Irtt).then(Datagrams::open).transpose();
         let datagrams = datagrams.map_err(|e| Error::system("opening a socket for irtt", e))?;
-        let overhearing = match in_kernel.then(overheard::socket).transpose() {
+        let overhearing = match in_kernel.then(copies).transpose() {
             Ok(socket) => socket,
             Err(_) if autorate.probes() => None,
             Err(error) => {

@@ -34,7 +34,7 @@ use crate::gateway::{Drained, Gateway, PortSockets, Watch};
 pub use crate::notice::Notice;
 use crate::notice::Told;
 use crate::presence::{Change, Presence, Shaper};
-use crate::privileges;
+use crate::privileges::{self, User};
 use crate::server::Server;
 pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
 use crate::settings::{Backend, Settings};
@@ -79,6 +79,8 @@ pub struct Interface<'a> {
     pub name: &'a str,
     /// Its rates follow the line.
     pub autorate: Option<&'a Autorate>,
+    /// Its directory of locks and sockets.
+    pub control_dir: &'a Path,
     /// The kernel shapes it.
     pub is_in_kernel: bool,
     /// It will be joined to another one by a bridge.
@@ -89,8 +91,13 @@ impl<'a> Interface<'a> {
     /// The interface of `settings`.
     pub fn of(settings: &'a Settings) -> Interface<'a> {
         let autorate = settings.autorate.as_ref();
-        let is_in_kernel = settings.are_steered();
-        Interface { name: &settings.interface, autorate, is_in_kernel, is_joined: false }
+        Interface {
+            name: &settings.interface,
+            autorate,
+            control_dir: &settings.control_dir,
+            is_in_kernel: settings.are_steered(),
+            is_joined: false,
+        }
     }
 }
 
@@ -133,16 +140,18 @@ impl Daemon {
     /// # Errors
     /// The process has threads already, or the system lacks memory or descriptors.
     pub fn new(notice: impl FnMut(Notice) + 'static) -> Result<Daemon, Error> {
-        Daemon::serving(&[], notice)
+        Daemon::serving(&[], None, notice)
     }
 
     /// The same, with sockets for those interfaces that need some. Their autorate asks reflectors,
     /// or they are ports of a bridge whose frames the kernel cannot queue.
     ///
     /// # Errors
-    /// As [`Daemon::new`]; also if the capability for such sockets is missing.
+    /// As [`Daemon::new`]; also if the capability for such sockets is missing, or all processes
+    /// cannot become those of `user`.
     pub fn serving(
         interfaces: &[Interface<'_>],
+        user: Option<User>,
         mut notice: impl FnMut(Notice) + 'static,
     ) -> Result<Daemon, Error> {
         let asks = |one: &Interface<'_>| {
@@ -153,7 +162,11 @@ impl Daemon {
         let probes = interfaces.iter().filter_map(asks).collect::<Result<_, _>>()?;
         let bridged = |one: &Interface<'_>| PortSockets::open(one.name, one.is_joined).transpose();
         let ports = interfaces.iter().filter_map(bridged).collect::<Result<_, _>>()?;
-        privileges::at_start().map_err(|e| Error::system("giving up capabilities", e))?;
+        if interfaces.iter().any(|one| one.is_in_kernel) {
+            crate::kernel::begin_counting();
+        }
+        let directories: Vec<&Path> = interfaces.iter().map(|one| one.control_dir).collect();
+        privileges::at_start(user, &directories)?;
         let tether = supervisor::split(&mut notice)?;
         let ended = sys::event().map_err(|e| Error::system("making an eventfd", e))?;
         let signals = sys::signal_descriptor(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])

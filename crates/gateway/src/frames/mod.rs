@@ -4,7 +4,7 @@
 //!
 //! Two parts use it: an emulated line between two interfaces (`link`), and the data path of a
 //! bridge whose frames the kernel cannot queue (`passage`). A [`Listener`] takes no frame: it has
-//! copies of the headers (`kernel/arrivals.rs`, `autorate/overheard.rs`).
+//! copies of the headers (`kernel/arrivals.rs`, `passing/overheard.rs`).
 
 mod calendar;
 mod error;

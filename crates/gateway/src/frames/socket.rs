@@ -218,7 +218,7 @@ impl PacketSocket {
         sys::set_option(&self.fd, libc::SOL_PACKET, what, membership)
     }
 
-    /// What passes the interface with this number comes from now on, and nothing else.
+    /// Receives from the interface with this number from now on, and from no other.
     pub(crate) fn bind(&self, index: u32) -> io::Result<()> {
         // SAFETY: all zeroes is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };

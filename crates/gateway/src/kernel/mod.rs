@@ -25,5 +25,6 @@ pub use own::Own;
 pub use qdiscs::{Listed, Place, Qdiscs, Settings, Verb, INGRESS, OWN_KIND, ROOT};
 pub use shaped::{change, down, orphans, remove_orphans, shaped, told, up, words, Maker, Shaped};
 pub(crate) use steered::Steered;
+pub(crate) use tracked::begin_counting;
 pub use tracked::{Flows, Tracked};
 pub use trials::{begin, decide, keep, trials, try_out};

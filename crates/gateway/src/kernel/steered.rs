@@ -15,11 +15,12 @@ use simnel_core::Rate;
 use super::qdiscs::{Qdiscs, Verb};
 use super::redirect;
 use super::shaped::{down, hold, set, shaped, told, Maker, HANDLE};
-use crate::autorate::{index, Line, Overheard, Passed, Sockets};
+use crate::autorate::{index, Line, Passed, Sockets};
 use crate::control_dir::Lock;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::nft::Table;
+use crate::passing::Overheard;
 use crate::ruled::Ruled;
 use crate::settings::{Plain, Settings};
 use crate::sys::{self, Query};
@@ -190,7 +191,9 @@ impl Steered {
 
     /// Listens by `sockets` to TCP that passes, as long as rates follow the line.
     pub(crate) fn overhear(&mut self, sockets: Option<&Sockets>) {
-        self.overheard = sockets.and_then(Overheard::by);
+        self.overheard = sockets
+            .and_then(|sockets| sockets.overhearing.as_ref())
+            .and_then(|socket| Overheard::by(socket).ok());
         self.listen();
     }
 

@@ -32,7 +32,7 @@ const NOT_COUNTED: &str = "some connections are not counted: `sysctl -w \
 
 /// Lets connection tracking count packets and bytes of the connections that begin from now on.
 /// Where it is not there, nothing is to be counted.
-pub(super) fn begin_counting() {
+pub(crate) fn begin_counting() {
     let _ = std::fs::write(ACCOUNTING, "1");
 }
 

@@ -127,7 +127,7 @@ pub fn begin(directory: &Path, interface: &str, back: Back, span: Span) -> Resul
             Ok(Fork::Child) => {
                 let _ = rustix::thread::set_name(c"simnel-trial");
                 sys::leave_terminal();
-                let _ = privileges::at_start();
+                let _ = privileges::at_start(None, &[]);
                 watch(directory, interface, begun);
                 sys::exit_at_once(0);
             }

@@ -10,6 +10,7 @@
 //!
 //! Times are of the real clock: each direction's discipline has one of its own (`pace.rs`).
 
+mod overheard;
 mod smoothed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,7 @@ use crate::classify::LINK;
 use crate::connections::Connections;
 use crate::direction::Direction;
 use crate::owner::id;
+pub(crate) use overheard::Overheard;
 use smoothed::Smoothed;
 
 /// Packets that came after one while it was queued, before its timestamp is forgotten.

@@ -1,8 +1,9 @@
 //! Privileges of the processes once they are set up.
 //!
 //! ```text
-//! at start, all processes    only NET_ADMIN and SYS_NICE; nothing regains more by exec; system
-//!                            calls: those of the whole family, so no program is started
+//! at start, all processes    the user that is wanted; only NET_ADMIN and SYS_NICE; nothing regains
+//!                            more by exec; system calls: those of the whole family, so no program
+//!                            is started
 //! guard                      only NET_ADMIN; no files; a dozen system calls
 //! when all is set up:
 //!   control thread           files: the configuration read, locks and sockets written, /proc read;
@@ -29,11 +30,16 @@ use landlock::{
 };
 use rustix::thread::{capabilities, set_capabilities, set_no_new_privs, CapabilitySet};
 
+use crate::error::Error;
 use crate::sys;
 use syscalls::{allow as confine_calls, CONTROL, FAMILY, GUARD, THREAD};
 
+mod user;
+
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod syscalls;
+
+pub use user::User;
 
 /// Filters for other processors are made by nobody.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
@@ -53,14 +59,19 @@ const AT_START: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::SY
 /// Verdicts are netfilter's business.
 const DATA_PATH: CapabilitySet = CapabilitySet::NET_ADMIN;
 
-/// Gives up, for the calling thread and all processes to come, what no part of a daemon needs.
+/// Gives up, for the calling thread and all processes to come, what no part of a daemon needs. With
+/// a `user`, also what root has: the `directories` of locks and sockets become that user's.
 ///
 /// # Errors
-/// Capabilities or programs to come cannot be given up. What the kernel lacks to confine system
-/// calls is no error: the control thread tells the same.
-pub(crate) fn at_start() -> io::Result<()> {
+/// Capabilities or programs to come cannot be given up; as [`User::take_over`]. What the kernel
+/// lacks to confine system calls is no error: the control thread tells the same.
+pub(crate) fn at_start(user: Option<User>, directories: &[&Path]) -> Result<(), Error> {
     let lifted = sys::lift_lock_limit();
-    keep(if lifted { AT_START } else { AT_START | CapabilitySet::IPC_LOCK })?;
+    if let Some(user) = user {
+        user.take_over(directories)?;
+    }
+    keep(if lifted { AT_START } else { AT_START | CapabilitySet::IPC_LOCK })
+        .map_err(|e| Error::system("giving up capabilities", e))?;
     let _ = confine_calls(&[THREAD, CONTROL, FAMILY]);
     Ok(())
 }
@@ -112,8 +123,8 @@ pub(crate) fn keep_for_link() -> io::Result<()> {
 ///
 /// # Errors
 /// A system call failed.
-pub fn give_up_privileges() -> Result<(), crate::Error> {
-    keep(CapabilitySet::empty()).map_err(|e| crate::Error::system("giving up capabilities", e))
+pub fn give_up_privileges() -> Result<(), Error> {
+    keep(CapabilitySet::empty()).map_err(|e| Error::system("giving up capabilities", e))
 }
 
 /// Keeps those of `wanted` that the thread has, and no others, whatever it executes.
@@ -234,7 +245,7 @@ mod tests {
     #[test]
     fn few_capabilities_are_left_at_start_and_no_program() {
         confined(|| {
-            at_start().unwrap();
+            at_start(None, &[]).unwrap();
             let sets = capabilities(None).unwrap();
             let most = match sys::lock_limit().unwrap() {
                 None => AT_START,

@@ -131,7 +131,7 @@ fn daemon(interfaces: &str) {
             words => parse(words),
         };
         let served: Vec<Interface<'_>> = settings.iter().map(Interface::of).collect();
-        let mut daemon = Daemon::serving(&served, |notice| eprintln!("{notice}"))?;
+        let mut daemon = Daemon::serving(&served, None, |notice| eprintln!("{notice}"))?;
         match interfaces {
             "file" => daemon.begin(settings)?,
             _ => settings.into_iter().try_for_each(|settings| daemon.up(settings))?,

@@ -6,86 +6,20 @@
 //! ```
 //!
 //! A packet socket of the interface sees both on the line's side of the disciplines, so our own
-//! queues are no part of an RTT (as in `passing`). It is read 20 times a second, by the kernel's
-//! stamps. A filter leaves out what has no timestamp where everybody writes it. At most [`ROOM`]
-//! bytes of copies wait, so what it costs is bounded: where more passes, the rest is not seen.
+//! queues are no part of an RTT. It is read 20 times a second, by the kernel's stamps. Few copies
+//! may wait (`autorate/copies.rs`), so what it costs is bounded, and more than that is not seen.
 //! What was under way then is forgotten, since answers that were missed would seem late.
 
 use std::io;
 use std::sync::Arc;
 
-use libc::sock_filter;
 use simnel_autorate::RoundTrips;
 
-use super::Sockets;
-use crate::frames::{Calendar, FrameError, Listener, PacketSocket};
-use crate::passing::Shared;
-use crate::sys;
+use super::Shared;
+use crate::frames::{Calendar, Listener, PacketSocket};
 
-/// Half the bytes that copies may fill, as the kernel counts them: some 450 packets, or 15
-/// super-packets.
-const ROOM: libc::c_int = 512 << 10;
 /// Calls for one look: more than there is room for.
 const CALLS: usize = 32;
-
-const LOAD: u32 = libc::BPF_LD;
-const BYTE: u32 = libc::BPF_B;
-const HALF: u32 = libc::BPF_H;
-const WORD: u32 = libc::BPF_W;
-/// SKF_NET_OFF of linux/filter.h: from the network header on.
-const NETWORK: u32 = -0x10_0000i32 as u32;
-/// SKF_AD_OFF and SKF_AD_PROTOCOL of the same: the EtherType.
-const ETHER_TYPE: u32 = -0x1000i32 as u32;
-const TCP: u32 = 6;
-/// Two fillers, kind and length of the timestamps (RFC 7323, appendix A).
-const TIMESTAMPS: u32 = 0x0101_080a;
-
-const fn load(size: u32, at: u32) -> sock_filter {
-    instruction(LOAD | size | libc::BPF_ABS, at, 0, 0)
-}
-
-/// Loads from the TCP header, which begins at the index register.
-const fn of_tcp(size: u32, at: u32) -> sock_filter {
-    instruction(LOAD | size | libc::BPF_IND, NETWORK.wrapping_add(at), 0, 0)
-}
-
-const fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
-    sock_filter { code: code as u16, jt, jf, k }
-}
-
-const fn equal(k: u32, jt: u8, jf: u8) -> sock_filter {
-    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, k, jt, jf)
-}
-
-/// TCP over IPv4, of no later fragment, or over IPv6 without extension headers, with timestamps as
-/// the first options. Jumps count instructions from the next one on.
-const FILTER: [sock_filter; 19] = [
-    load(HALF, ETHER_TYPE),
-    equal(0x86dd, 8, 0),
-    equal(0x0800, 0, 15),
-    load(BYTE, NETWORK + 9),
-    equal(TCP, 0, 13),
-    load(HALF, NETWORK + 6),
-    instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0x1fff, 11, 0),
-    load(BYTE, NETWORK),
-    instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0x0f, 0, 0),
-    instruction(libc::BPF_JMP | libc::BPF_JA, 3, 0, 0),
-    load(BYTE, NETWORK + 6),
-    equal(TCP, 0, 6),
-    instruction(LOAD | libc::BPF_IMM, 40 / 4, 0, 0),
-    instruction(libc::BPF_ALU | libc::BPF_LSH | libc::BPF_K, 2, 0, 0),
-    instruction(libc::BPF_MISC | libc::BPF_TAX, 0, 0, 0),
-    of_tcp(WORD, 20),
-    equal(TIMESTAMPS, 0, 1),
-    // All of it: to cut a copy off, the kernel would make another one.
-    instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0, 0),
-    sys::NOTHING,
-];
-
-/// A socket for all this, of no interface yet. Needs CAP_NET_RAW.
-pub(super) fn socket() -> Result<PacketSocket, FrameError> {
-    PacketSocket::overhearing(&mut FILTER.clone(), ROOM)
-}
 
 /// Passing TCP, as far as it was read.
 pub(crate) struct Overheard {
@@ -95,14 +29,12 @@ pub(crate) struct Overheard {
 }
 
 impl Overheard {
-    /// What is heard by `sockets`; None if none was opened for it, or descriptors are short.
-    pub(crate) fn by(sockets: &Sockets) -> Option<Overheard> {
-        let socket = sockets.overhearing.as_ref()?.again().ok()?;
-        Overheard::new(socket).ok()
-    }
-
-    fn new(socket: PacketSocket) -> io::Result<Overheard> {
-        let (listener, calendar) = (Listener::on(socket), Calendar::new());
+    /// Copies by `socket`, of no interface yet.
+    ///
+    /// # Errors
+    /// Descriptors are short.
+    pub(crate) fn by(socket: &PacketSocket) -> io::Result<Overheard> {
+        let (listener, calendar) = (Listener::on(socket.again()?), Calendar::new());
         Ok(Overheard { listener, calendar, passing: Shared::new()? })
     }
 
@@ -144,7 +76,8 @@ mod tests {
 
     use super::*;
     use crate::apart::{apart, cable};
-    use crate::sys::Query;
+    use crate::autorate::copies;
+    use crate::sys::{self, Query};
 
     /// Ethernet frames; which way is said by the device that sends.
     struct Sender(std::os::fd::OwnedFd);
@@ -220,7 +153,7 @@ mod tests {
             cable("other", "end", "192.0.2.9/32");
             let ((here, index), (beyond, _)) = (Sender::at("wan"), Sender::at("line"));
             let (_, elsewhere) = Sender::at("other");
-            let mut overheard = Overheard::new(socket().unwrap()).unwrap();
+            let mut overheard = Overheard::by(&copies().unwrap()).unwrap();
             let segment = |is_v6, is_back, value, echo| {
                 let segment = tcp(is_back, &stamps(value, echo));
                 match is_v6 {
@@ -269,7 +202,7 @@ mod tests {
         apart("a_filter_takes_timestamps_and_nothing_else", || {
             cable("wan", "line", "192.0.2.1/24");
             let ((_, index), (beyond, _)) = (Sender::at("wan"), Sender::at("line"));
-            let mut listener = Listener::on(socket().unwrap());
+            let mut listener = Listener::on(copies().unwrap());
             listener.listen_to(index).unwrap();
             let segment = tcp(true, &stamps(1, 2));
             // A SYN's options begin with another one; a packet may be cut short anywhere.
@@ -297,17 +230,17 @@ mod tests {
         });
     }
 
-    /// Where more passes than is looked at, no RTT is made up: the answer may be among the rest.
+    /// Beyond what is looked at, no RTT is made up: the answer may be among the rest.
     #[test]
     fn what_was_under_way_is_forgotten_where_some_was_missed() {
         apart("what_was_under_way_is_forgotten_where_some_was_missed", || {
             cable("wan", "line", "192.0.2.1/24");
             let ((here, index), (beyond, _)) = (Sender::at("wan"), Sender::at("line"));
-            let mut overheard = Overheard::new(socket().unwrap()).unwrap();
+            let mut overheard = Overheard::by(&copies().unwrap()).unwrap();
             overheard.listen_to(index).unwrap();
             here.send(V4, &v4(false, 6, 0, &tcp(false, &stamps(50, 1))));
             let flood = v4(true, 6, 0, &tcp(true, &stamps(3, 4)));
-            let count = 2 * ROOM as usize / 256;
+            let count = 5_000;
             (0..count).for_each(|_| beyond.send(V4, &flood));
             assert_eq!(taken(&mut overheard), []);
             beyond.send(V4, &v4(true, 6, 0, &tcp(true, &stamps(9, 50))));

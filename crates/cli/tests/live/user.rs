@@ -1,0 +1,121 @@
+//! Processes of a user of their own.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+use rustix::process::{kill_process, Signal};
+use simnel_testbed::Home;
+
+use crate::trial::daemon_of;
+use crate::{text, within, Live, SECOND, SIMNEL};
+
+const NOBODY: &str = "65534";
+
+/// Threads of a process and of all that it has started, by their folders in /proc.
+fn threads(process: u32) -> Vec<std::path::PathBuf> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let tasks: Vec<_> = tasks.map(|task| task.unwrap().path()).collect();
+    let children = |task: &std::path::PathBuf| -> Vec<u32> {
+        let text = fs::read_to_string(task.join("children")).unwrap();
+        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    };
+    let below = tasks.iter().flat_map(children).flat_map(threads).collect::<Vec<_>>();
+    tasks.into_iter().chain(below).collect()
+}
+
+/// Each thread is this user's, in no other group, with no capability beyond those of a family.
+fn assert_nobodys(process: u32) {
+    const NET_ADMIN: u64 = 1 << 12;
+    // Where root may not lift the limit of what is locked.
+    const IPC_LOCK: u64 = 1 << 14;
+    const SYS_NICE: u64 = 1 << 23;
+    let threads = threads(process);
+    // Supervisor, guard, the daemon's control thread and its two directions.
+    assert!(threads.len() >= 5, "{threads:?}");
+    for thread in threads {
+        let status = fs::read_to_string(thread.join("status")).unwrap();
+        let said = |name: &str| -> Vec<&str> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().collect()
+        };
+        assert_eq!(said("Uid:"), [NOBODY; 4], "{status}");
+        assert_eq!(said("Gid:"), [NOBODY; 4], "{status}");
+        assert!(said("Groups:").is_empty(), "{status}");
+        for set in ["CapPrm:", "CapEff:"] {
+            let bits = u64::from_str_radix(said(set)[0], 16).unwrap();
+            assert!(
+                bits & !(NET_ADMIN | IPC_LOCK | SYS_NICE) == 0 && bits & NET_ADMIN != 0,
+                "{status}"
+            );
+        }
+        for (name, value) in [("CapInh:", "0000000000000000"), ("NoNewPrivs:", "1")] {
+            assert_eq!(said(name), [value], "{status}");
+        }
+    }
+}
+
+#[test]
+fn what_root_starts_becomes_the_user_that_is_named() {
+    let test = "what_root_starts_becomes_the_user_that_is_named";
+    let Some(live) = Live::beside_others(test) else { return };
+    let wire = live.line("rate 20mbit delay 1ms");
+    let gateway = &live.home.gateway;
+    let directory = std::env::temp_dir().join(format!("simnel-user-{}", std::process::id()));
+    let at = directory.to_str().unwrap();
+    let simnel = |words: &str| {
+        let mut all: Vec<&str> = words.split_whitespace().collect();
+        all.extend(["--control-dir", at]);
+        within(gateway, SIMNEL, &all)
+    };
+    let words = "up wan download 20mbit upload 3mbit --user nobody --control-dir";
+    let mut up = gateway.spawn(SIMNEL, &[words.split(' ').collect(), vec![at]].concat()).unwrap();
+    let begin = Instant::now();
+    while !directory.join("wan.sock").exists() {
+        assert!(up.failure().is_none(), "{:?}", up.failure());
+        assert!(begin.elapsed() < SECOND * 5, "it does not come up");
+        thread::sleep(SECOND / 100);
+    }
+    thread::sleep(SECOND / 2);
+    assert_nobodys(up.id());
+    let server = Home::SERVER.to_string();
+    let pinged = within(&live.home.lan1, "ping", &["-c", "3", "-i", "0.2", "-W", "1", &server]);
+    assert!(pinged.status.success(), "{pinged:?}");
+    let shown = text(&simnel("show -s wan").stdout);
+    assert!(shown.contains("bandwidth 3Mbit") && !shown.contains("Sent 0 bytes 0 pkt"), "{shown}");
+
+    kill_process(daemon_of(up.id()), Signal::KILL).unwrap();
+    let back = Instant::now();
+    while !simnel("show wan").status.success() {
+        assert!(back.elapsed() < SECOND * 2, "no other daemon");
+        thread::sleep(SECOND / 20);
+    }
+    thread::sleep(SECOND / 2);
+    assert_nobodys(up.id());
+    let changed = simnel("change wan upload 2mbit");
+    assert!(changed.status.success(), "{changed:?}");
+    assert!(text(&simnel("show wan").stdout).contains("bandwidth 2Mbit"));
+
+    // What another user could have prepared is nothing for root.
+    let refused = simnel("up lan1 upload 9mbit --anyway");
+    assert!(text(&refused.stderr).contains("it belongs to user 65534"), "{refused:?}");
+    let down = simnel("down wan");
+    assert!(down.status.success(), "{down:?}");
+    drop(up);
+    assert!(live.is_clean() && !Path::new(at).join("wan.sock").exists());
+    wire.stop();
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_user_that_is_none_is_told_and_nothing_is_begun() {
+    let Some(live) = Live::beside_others("a_user_that_is_none_is_told_and_nothing_is_begun") else {
+        return;
+    };
+    let told = live.simnel("up wan upload 3mbit --user nobody-of-this-name");
+    assert!(text(&told.stderr).contains("there is no user `nobody-of-this-name`"), "{told:?}");
+    let told = live.simnel("up wan upload 3mbit --backend kernel --user nobody");
+    assert!(text(&told.stderr).contains("`--user` is of a process"), "{told:?}");
+    assert!(live.is_clean());
+}
