@@ -642,10 +642,6 @@ fn what_autorate_cannot_use_is_named() {
         ("upload 2mbit..20mbit autorate reflectors irtt:a.example", "names no irtt server"),
         ("upload 2mbit..20mbit reflectors 10.77.0.1", "`reflectors` without `autorate`"),
         ("upload 2mbit..20mbit cake autorate", "`autorate` comes before"),
-        (
-            "upload 2mbit..20mbit autorate reflectors none --backend kernel",
-            "passing TCP is seen by the daemon alone",
-        ),
     ] {
         let output = live.simnel(&format!("up wan {words}"));
         assert_eq!(output.status.code(), Some(2), "{words}: {output:?}");
