@@ -7,8 +7,9 @@
 # SUITE is bookworm (Linux 6.1) unless given, or trixie (6.12), trixie-backports (the newest), sid.
 # DIRECTORY keeps kernel and programs of the guest. Without CASE all run that do not measure. The guest
 # counts instructions for time, one a nanosecond, and sees nothing of a busy machine; all cases take some ten
-# minutes of processor. With GW_BACKEND=kernel in the environment the guest's own cake does the work, in the cases
-# that this is for. What a case could not do says so; at the end stands how many passed. As root; needs
+# minutes of processor. Here alone run the cases that set the machine's clock and suspend it (`clocks.rs`). With
+# GW_BACKEND=kernel in the environment the guest's own cake does the work, in the cases that this is for. What a
+# case could not do says so; at the end stands how many passed. As root; needs
 # mmdebstrap, qemu-system-x86 or qemu-system-arm, cpio, and the target of Rust (`rustup target add
 # aarch64-unknown-linux-musl`). The exit status is 1 if a case failed.
 set -euo pipefail
@@ -55,7 +56,7 @@ cat > "$work/script" <<SCRIPT
 mkdir -p /run/tmp /run/netns
 mount -t tmpfs tmpfs /run/tmp
 mount -t cgroup2 none /sys/fs/cgroup
-export TMPDIR=/run/tmp RUST_BACKTRACE=0 ${GW_BACKEND:+GW_BACKEND=$GW_BACKEND}
+export TMPDIR=/run/tmp RUST_BACKTRACE=0 GW_GUEST=1 ${GW_BACKEND:+GW_BACKEND=$GW_BACKEND}
 cases="$*"
 [ -n "\$cases" ] || cases=\$(./netns --list | sed -n 's/: test\$//p' | grep -v '^rates_are_reached')
 for case in \$cases; do

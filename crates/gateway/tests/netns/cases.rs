@@ -16,6 +16,7 @@ use simnel_gateway::Direction;
 use crate::accuracy;
 use crate::bridge;
 use crate::cgroups;
+use crate::clocks;
 use crate::control;
 use crate::flows;
 use crate::hangs;
@@ -138,6 +139,13 @@ pub const ALONE: &[Case] = &[
         "super_packets_are_queued_whole_and_paid_for_in_full",
         accuracy::super_packets_are_queued_whole_and_paid_for_in_full,
     ),
+];
+
+/// Cases that do to the machine what only a guest of ours bears.
+pub const OF_A_GUEST: &[Case] = &[
+    ("a_clock_that_is_set_changes_nothing", clocks::a_clock_that_is_set_changes_nothing),
+    ("hours_follow_a_clock_that_is_set", clocks::hours_follow_a_clock_that_is_set),
+    ("a_machine_that_slept_shapes_as_before", clocks::a_machine_that_slept_shapes_as_before),
 ];
 
 /// Cases for the kernel's disciplines: what does not depend on who does the work, and what does.

@@ -19,21 +19,21 @@ use crate::world::{address, bound, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The promise: a hang is no longer than this on the line.
-const PROMISED: Duration = Duration::from_millis(500);
+pub const PROMISED: Duration = Duration::from_millis(500);
 /// Time between pings.
 const GAP: Duration = Duration::from_millis(5);
 /// Length of a hang that no guard ends.
 const HANG: Duration = Duration::from_millis(1_500);
 
 /// Pings from the client to the server and back, both ways through the gateway.
-struct Pings {
+pub struct Pings {
     answers: Arc<Mutex<Vec<Instant>>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Pings {
-    fn start(world: &World) -> Pings {
+    pub fn start(world: &World) -> Pings {
         let stop = Arc::new(AtomicBool::new(false));
         let answers = Arc::new(Mutex::new(Vec::new()));
         let (ready, wait) = std::sync::mpsc::channel();
@@ -80,7 +80,7 @@ impl Pings {
     }
 
     /// The longest time without an answer since `start`.
-    fn silence(&self, start: Instant) -> Duration {
+    pub fn silence(&self, start: Instant) -> Duration {
         let answers = self.answers.lock().unwrap();
         let moments = answers.iter().copied().filter(|&at| at >= start).chain([Instant::now()]);
         let mut last = start;
@@ -94,7 +94,7 @@ impl Pings {
             .unwrap()
     }
 
-    fn end(self) {
+    pub fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
     }

@@ -4,12 +4,13 @@
 //! again, told by GW_DAEMON. Arguments choose cases by name, `--list` lists them. `GW_MEASURE=1`
 //! with a release build prints figures instead: added round-trip time, throughput, processor time,
 //! accuracy. With `GW_BACKEND=kernel` the kernel module does the work, in those cases that this
-//! concerns.
+//! concerns. With `GW_GUEST=1` the machine is a guest of ours, whose clock may be set.
 
 mod accuracy;
 mod bridge;
 mod cases;
 mod cgroups;
+mod clocks;
 mod control;
 mod flows;
 mod hangs;
@@ -79,9 +80,10 @@ fn main() {
 
 /// The cases, and how many of them at a time.
 fn lists() -> &'static [(&'static [Case], usize)] {
-    match in_kernel::is_asked() {
-        true => &[(cases::IN_THE_KERNEL, 1)],
-        false => &[(cases::TOGETHER, 3), (cases::ALONE, 1)],
+    match (in_kernel::is_asked(), clocks::are_allowed()) {
+        (true, _) => &[(cases::IN_THE_KERNEL, 1)],
+        (false, false) => &[(cases::TOGETHER, 3), (cases::ALONE, 1)],
+        (false, true) => &[(cases::TOGETHER, 3), (cases::ALONE, 1), (cases::OF_A_GUEST, 1)],
     }
 }
 

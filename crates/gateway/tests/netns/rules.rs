@@ -429,7 +429,7 @@ pub fn rules_choose_classes() {
 }
 
 /// Bits a second that arrive at the server from each of `hosts` while all of them send 6 Mbit/s.
-fn flood(world: &World, hosts: &[&'static str]) -> Vec<f64> {
+pub fn flood(world: &World, hosts: &[&'static str]) -> Vec<f64> {
     const LASTS: Duration = Duration::from_millis(1_500);
     let senders = hosts.iter().zip(7_001..).map(|(host, port)| {
         let far = address("10.77.2.2", port);

@@ -176,7 +176,7 @@ impl World {
         self.daemon = Some(child);
     }
 
-    /// The same, and what the daemon says is kept.
+    /// The same, and what the daemon says is kept as well.
     pub fn start_heard(&mut self, interfaces: &[&str]) -> Said {
         let mut command = self.daemon_command(interfaces, &self.control.clone());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -185,7 +185,9 @@ impl World {
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = io::Read::read(&mut errors, &mut buffer) {
-                heard.0.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..n]));
+                let text = String::from_utf8_lossy(&buffer[..n]);
+                eprint!("{text}");
+                heard.0.lock().unwrap().push_str(&text);
             }
         });
         self.daemon = Some(child);
@@ -258,6 +260,11 @@ impl Said {
     /// Times that it has said `text`.
     pub fn count(&self, text: &str) -> usize {
         self.0.lock().unwrap().matches(text).count()
+    }
+
+    /// All of it.
+    pub fn all(&self) -> String {
+        self.0.lock().unwrap().clone()
     }
 
     pub fn wait_for(&self, text: &str) {
