@@ -20,7 +20,7 @@ use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_testbed::{Home, HomeOptions, Process};
 
 use crate::flood::{Attack, Flood, Packets};
-use crate::{quantile, round_trips, within_tries, Live, Try, Watch, SECOND};
+use crate::{quantile, round_trips, threads, within_tries, Live, Try, Watch, SECOND};
 
 /// The victim's packets: twice as many as a call's.
 const PROBE_INTERVAL: Duration = Duration::from_millis(10);
@@ -104,22 +104,8 @@ fn suffer(live: &Live, words: &str, megabits: f64, attack: Attack, transfer: boo
 
 /// Processor time of a process and its children.
 fn processor_time(process: &Process) -> Duration {
-    let own = format!("/proc/{}/task", process.id());
-    let tasks = |directory: &str| -> Vec<String> {
-        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path().to_string_lossy().into_owned()).collect()
-    };
-    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
-    let children: Vec<String> = tasks(&own)
-        .iter()
-        .flat_map(|task| {
-            let children = read(format!("{task}/children"));
-            children.split_whitespace().map(String::from).collect::<Vec<_>>()
-        })
-        .flat_map(|child| tasks(&format!("/proc/{child}/task")))
-        .collect();
-    let nanoseconds = tasks(&own).into_iter().chain(children).map(|task| {
-        let first = read(format!("{task}/schedstat"));
+    let nanoseconds = threads(process.id()).into_iter().map(|task| {
+        let first = std::fs::read_to_string(task.join("schedstat")).unwrap_or_default();
         first.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
     });
     Duration::from_nanos(nanoseconds.sum())

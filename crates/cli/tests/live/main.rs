@@ -23,6 +23,7 @@ mod trial;
 mod user;
 mod words;
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -76,10 +77,14 @@ impl Live {
     /// Starts a command of the gateway that keeps running, such as `up wan upload 3mbit`, and waits
     /// until it manages `interface`.
     fn start(&self, interface: &str, words: &str) -> Process {
-        let socket = self.home.testbed.directory().unwrap().join(format!("{interface}.sock"));
-        let directory = self.control_dir();
+        self.start_in(&self.control_dir(), interface, words)
+    }
+
+    /// The same with another directory of locks and sockets.
+    fn start_in(&self, directory: &str, interface: &str, words: &str) -> Process {
+        let socket = Path::new(directory).join(format!("{interface}.sock"));
         let mut all: Vec<&str> = words.split_whitespace().collect();
-        all.extend(["--control-dir", &directory]);
+        all.extend(["--control-dir", directory]);
         let mut process = self.home.gateway.spawn(SIMNEL, &all).unwrap();
         let start = Instant::now();
         while !socket.exists() {
@@ -94,9 +99,13 @@ impl Live {
 
     /// Runs a command on the gateway to its end.
     fn simnel(&self, words: &str) -> Output {
-        let directory = self.control_dir();
+        self.simnel_in(&self.control_dir(), words)
+    }
+
+    /// The same with another directory of locks and sockets.
+    fn simnel_in(&self, directory: &str, words: &str) -> Output {
         let mut all: Vec<&str> = words.split_whitespace().collect();
-        all.extend(["--control-dir", &directory]);
+        all.extend(["--control-dir", directory]);
         within(&self.home.gateway, SIMNEL, &all)
     }
 
@@ -125,6 +134,19 @@ fn home(test: &str, options: HomeOptions) -> Option<Home> {
         }
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Threads of a process and of all that it has started, by their directories in /proc.
+fn threads(process: u32) -> Vec<PathBuf> {
+    let entries =
+        std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let own: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    let children = |task: &PathBuf| -> Vec<u32> {
+        let text = std::fs::read_to_string(task.join("children")).unwrap_or_default();
+        text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    };
+    let below: Vec<PathBuf> = own.iter().flat_map(children).flat_map(threads).collect();
+    own.into_iter().chain(below).collect()
 }
 
 fn within(namespace: &Namespace, program: &str, arguments: &[&str]) -> Output {

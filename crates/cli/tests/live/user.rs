@@ -9,21 +9,9 @@ use rustix::process::{kill_process, Signal};
 use simnel_testbed::Home;
 
 use crate::trial::daemon_of;
-use crate::{text, within, Live, SECOND, SIMNEL};
+use crate::{text, threads, within, Live, SECOND};
 
 const NOBODY: &str = "65534";
-
-/// Threads of a process and of all that it has started, by their folders in /proc.
-fn threads(process: u32) -> Vec<std::path::PathBuf> {
-    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
-    let tasks: Vec<_> = tasks.map(|task| task.unwrap().path()).collect();
-    let children = |task: &std::path::PathBuf| -> Vec<u32> {
-        let text = fs::read_to_string(task.join("children")).unwrap();
-        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
-    };
-    let below = tasks.iter().flat_map(children).flat_map(threads).collect::<Vec<_>>();
-    tasks.into_iter().chain(below).collect()
-}
 
 /// Each thread is this user's, in no other group, with no capability beyond those of a family.
 fn assert_nobodys(process: u32) {
@@ -61,22 +49,10 @@ fn what_root_starts_becomes_the_user_that_is_named() {
     let test = "what_root_starts_becomes_the_user_that_is_named";
     let Some(live) = Live::beside_others(test) else { return };
     let wire = live.line("rate 20mbit delay 1ms");
-    let gateway = &live.home.gateway;
     let directory = std::env::temp_dir().join(format!("simnel-user-{}", std::process::id()));
     let at = directory.to_str().unwrap();
-    let simnel = |words: &str| {
-        let mut all: Vec<&str> = words.split_whitespace().collect();
-        all.extend(["--control-dir", at]);
-        within(gateway, SIMNEL, &all)
-    };
-    let words = "up wan download 20mbit upload 3mbit --user nobody --control-dir";
-    let mut up = gateway.spawn(SIMNEL, &[words.split(' ').collect(), vec![at]].concat()).unwrap();
-    let begin = Instant::now();
-    while !directory.join("wan.sock").exists() {
-        assert!(up.failure().is_none(), "{:?}", up.failure());
-        assert!(begin.elapsed() < SECOND * 5, "it does not come up");
-        thread::sleep(SECOND / 100);
-    }
+    let simnel = |words: &str| live.simnel_in(at, words);
+    let up = live.start_in(at, "wan", "up wan download 20mbit upload 3mbit --user nobody");
     thread::sleep(SECOND / 2);
     assert_nobodys(up.id());
     let server = Home::SERVER.to_string();

@@ -202,6 +202,11 @@ impl Autorate {
         !self.reflectors.is_empty()
     }
 
+    /// True if it needs any sockets, `in_kernel` where the kernel shapes.
+    pub(crate) fn needs_sockets(&self, in_kernel: bool) -> bool {
+        self.probes() || in_kernel
+    }
+
     /// Settings from each direction's range, and the addresses that were named, if any; none if
     /// nobody is to be asked.
     ///

@@ -155,14 +155,14 @@ impl Daemon {
         mut notice: impl FnMut(Notice) + 'static,
     ) -> Result<Daemon, Error> {
         let asks = |one: &Interface<'_>| {
-            let needs = |autorate: &&Autorate| autorate.probes() || one.is_in_kernel;
-            let autorate = one.autorate.filter(needs)?;
+            let autorate = one.autorate.filter(|all| all.needs_sockets(one.is_in_kernel))?;
             Some(Sockets::open(one.name, autorate, one.is_in_kernel).map(Arc::new))
         };
         let probes = interfaces.iter().filter_map(asks).collect::<Result<_, _>>()?;
         let bridged = |one: &Interface<'_>| PortSockets::open(one.name, one.is_joined).transpose();
         let ports = interfaces.iter().filter_map(bridged).collect::<Result<_, _>>()?;
         if interfaces.iter().any(|one| one.is_in_kernel) {
+            // The switch is root's, and another user may not turn it.
             crate::kernel::begin_counting();
         }
         let directories: Vec<&Path> = interfaces.iter().map(|one| one.control_dir).collect();
@@ -269,8 +269,7 @@ impl Daemon {
     /// Sockets for the probes of `settings`, if the start has opened them.
     fn probes(&self, settings: &Settings) -> Option<Arc<Sockets>> {
         let in_kernel = settings.are_steered();
-        let needs = |autorate: &&Autorate| autorate.probes() || in_kernel;
-        let asked = settings.autorate.as_ref().filter(needs)?;
+        let asked = settings.autorate.as_ref().filter(|all| all.needs_sockets(in_kernel))?;
         let fits = |probes: &&Arc<Sockets>| {
             probes.interface == settings.interface && probes.suffice(asked, in_kernel)
         };
