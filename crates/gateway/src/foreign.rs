@@ -7,7 +7,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::netlink::{text, Attributes};
+use crate::netlink::{attributes, text};
 use crate::nft::{in_others, Other};
 
 /// Warnings about such rules, a sentence or two each, for the `queues` of `interface`. Whatever
@@ -40,13 +40,13 @@ struct Rule {
 }
 
 fn rule(other: &Other<'_>) -> Option<Rule> {
-    let queues = Attributes(other.expressions).find_map(|(_, element)| expression(element))?;
+    let queues = attributes(other.expressions).find_map(|(_, element)| expression(element))?;
     Some(Rule { table: other.table.clone(), chain: other.chain.clone(), queues })
 }
 
 /// Queues of an expression: nftables' own, or iptables' target.
 fn expression(element: &[u8]) -> Option<RangeInclusive<u16>> {
-    let of = |list, wanted| Attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
+    let of = |list, wanted| attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
     let data = of(element, 2)?;
     let (first, count) = match text(of(element, 1)?).as_str() {
         "queue" => {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::addresses;
 use crate::error::Error;
 use crate::mac::Mac;
-use crate::netlink::{text, Attributes, Message, Refusal, Socket, Writer};
+use crate::netlink::{attributes, text, Message, Refusal, Socket, Writer};
 use crate::sys::{self, Query};
 
 const IFLA_ADDRESS: i32 = 1;
@@ -183,7 +183,7 @@ impl Device {
                 IFLA_MTU => device.mtu = number(data).unwrap_or(0),
                 IFLA_LINK => device.below = number(data),
                 IFLA_MASTER => device.master = number(data),
-                IFLA_LINKINFO => Attributes(data).for_each(|info| device.add(info)),
+                IFLA_LINKINFO => attributes(data).for_each(|info| device.add(info)),
                 _ => {}
             }
         }
@@ -200,7 +200,7 @@ impl Device {
         };
         match info {
             IFLA_INFO_KIND => self.kind = text(data),
-            IFLA_INFO_DATA => self.decides = Attributes(data).find_map(is_on),
+            IFLA_INFO_DATA => self.decides = attributes(data).find_map(is_on),
             IFLA_INFO_SLAVE_KIND => self.is_bridge_port = text(data) == "bridge",
             _ => {}
         }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::error::Error;
-use crate::netlink::{text, Attributes, Message, Socket, Writer};
+use crate::netlink::{attributes, text, Message, Socket, Writer};
 use crate::nft::{in_others, MarkBits, Other};
 
 /// Programs whose chains or tables begin so take all these bits, whatever their rules show.
@@ -131,16 +131,16 @@ enum Held {
 fn expressions(list: &[u8]) -> u32 {
     let mut registers: BTreeMap<u32, Held> = BTreeMap::new();
     let mut bits = 0;
-    for (_, element) in Attributes(list) {
+    for (_, element) in attributes(list) {
         let (mut name, mut data) = (String::new(), &[][..]);
-        for (kind, value) in Attributes(element) {
+        for (kind, value) in attributes(element) {
             match kind {
                 1 => name = text(value),
                 2 => data = value,
                 _ => {}
             }
         }
-        let attribute = |wanted| Attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
+        let attribute = |wanted| attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
         let number = |wanted| attribute(wanted).and_then(be);
         match name.as_str() {
             "meta" | "ct" if number(2) == Some(mark_key(&name)) => {
@@ -237,7 +237,7 @@ fn policies() -> io::Result<Vec<Use>> {
 fn policy(message: &Message<'_>) -> Option<Use> {
     const HEADER: usize = 12;
     let (mut mark, mut mask, mut priority) = (0, None, 0);
-    for (kind, data) in Attributes(message.body.get(HEADER..)?) {
+    for (kind, data) in attributes(message.body.get(HEADER..)?) {
         match kind {
             6 => priority = ne(data, 0)?,
             10 => mark = ne(data, 0)?,
@@ -261,7 +261,7 @@ fn ne(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// The value inside of an NFTA_DATA attribute: marks are in the machine's own order.
 fn value(data: &[u8]) -> Option<u32> {
-    Attributes(data).find(|(kind, _)| *kind == 1).and_then(|(_, bytes)| ne(bytes, 0))
+    attributes(data).find(|(kind, _)| *kind == 1).and_then(|(_, bytes)| ne(bytes, 0))
 }
 
 #[cfg(test)]

@@ -163,39 +163,25 @@ impl<'a> Message<'a> {
         /// attributes follow it.
         const EXPLAINED: u16 = 0x100 | 0x200;
         let rest = self.body.get(HEADER..).filter(|_| self.flags & EXPLAINED == EXPLAINED)?;
-        Attributes(rest).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
+        attributes(rest).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
     }
 
     /// The attributes after netfilter's own header.
-    pub(crate) fn attributes(&self) -> Attributes<'a> {
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (i32, &'a [u8])> {
         self.attributes_after(4)
     }
 
     /// The attributes after a fixed part of so many bytes.
-    pub(crate) fn attributes_after(&self, fixed: usize) -> Attributes<'a> {
-        Attributes(self.body.get(fixed..).unwrap_or(&[]))
+    pub(crate) fn attributes_after(&self, fixed: usize) -> impl Iterator<Item = (i32, &'a [u8])> {
+        attributes(self.body.get(fixed..).unwrap_or(&[]))
     }
 }
 
-/// Attributes as (type without flags, data). The last may be cut short.
-#[derive(Clone)]
-pub(crate) struct Attributes<'a>(pub(crate) &'a [u8]);
-
-impl<'a> Iterator for Attributes<'a> {
-    type Item = (i32, &'a [u8]);
-
-    #[inline]
-    fn next(&mut self) -> Option<(i32, &'a [u8])> {
-        let header: &[u8; 4] = self.0.first_chunk()?;
-        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        let kind = i32::from(u16::from_ne_bytes([header[2], header[3]])) & libc::NLA_TYPE_MASK;
-        if length < 4 {
-            return None;
-        }
-        let data = &self.0[4..length.min(self.0.len())];
-        self.0 = self.0.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-        Some((kind, data))
-    }
+/// Attributes as (type without flags, data).
+#[inline]
+pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (i32, &[u8])> {
+    simnel_core::netlink::Attributes::new(bytes)
+        .map(|attribute| (i32::from(attribute.number), attribute.payload))
 }
 
 /// A string up to its final zero.
@@ -424,7 +410,7 @@ mod tests {
         assert_eq!((message.kind, message.seq), (0x0a03, 7));
         let attributes: Vec<_> = message.attributes().collect();
         assert_eq!(attributes[0], (1, &b"abc\0"[..]));
-        let inner: Vec<_> = Attributes(attributes[1].1).collect();
+        let inner: Vec<_> = super::attributes(attributes[1].1).collect();
         assert_eq!(inner, [(3, &[1, 2, 3, 4][..])]);
     }
 

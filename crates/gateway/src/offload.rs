@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::netlink::{text, Attributes, Message, Socket, Writer};
+use crate::netlink::{attributes, text, Message, Socket, Writer};
 use crate::sys;
 
 /// Warnings about `interface`, one sentence or two each. Whatever cannot be found out gives none.
@@ -48,9 +48,9 @@ fn flowtable(message: &Message<'_>, interface: &str) -> Option<String> {
             2 => name = text(data),
             // hook { devices { name, name, … } }
             3 => {
-                ours = Attributes(data)
+                ours = attributes(data)
                     .filter(|(kind, _)| *kind == 3)
-                    .flat_map(|(_, list)| Attributes(list))
+                    .flat_map(|(_, list)| attributes(list))
                     .any(|(_, device)| text(device) == interface);
             }
             _ => {}

@@ -7,7 +7,7 @@
 
 use std::io;
 
-use crate::netlink::{text, Attributes};
+use crate::netlink::{attributes, text};
 use crate::nft::{in_others, Other};
 
 /// Loopback's number in every namespace.
@@ -39,7 +39,7 @@ pub(crate) fn rules() -> io::Result<Vec<String>> {
 
 fn rule(Other { table, chain, expressions }: &Other<'_>) -> Option<String> {
     let mut loaded = None;
-    for (_, element) in Attributes(expressions) {
+    for (_, element) in attributes(expressions) {
         let name = text(attribute(element, 1)?);
         let data = attribute(element, 2).unwrap_or_default();
         match name.as_str() {
@@ -84,7 +84,7 @@ fn is_loopback(key: u32, comparison: &[u8]) -> bool {
 }
 
 fn attribute(list: &[u8], wanted: i32) -> Option<&[u8]> {
-    Attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
+    attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
 }
 
 fn number(list: &[u8], wanted: i32) -> Option<u32> {

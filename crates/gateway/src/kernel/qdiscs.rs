@@ -11,7 +11,7 @@ use simnel_core::qdisc::{Backlog, Common, Handle};
 
 use crate::error::Error;
 use crate::links::check_name;
-use crate::netlink::{text, Attributes, Message, Refusal, Socket, Writer};
+use crate::netlink::{attributes, text, Message, Refusal, Socket, Writer};
 use crate::sys::{self, Query};
 
 /// The module's name of all its disciplines.
@@ -136,10 +136,10 @@ impl Listed {
         self.member(&self.own, JSON)
     }
 
-    fn member(&self, attributes: &[u8], wanted: i32) -> String {
+    fn member(&self, all: &[u8], wanted: i32) -> String {
         // The numbers mean something else in the attributes of others.
-        let attributes = if self.is_ours() { attributes } else { &[] };
-        Attributes(attributes)
+        let all = if self.is_ours() { all } else { &[] };
+        attributes(all)
             .find(|(kind, _)| *kind == wanted)
             .map_or_else(String::new, |(_, data)| text(data))
     }
@@ -356,7 +356,7 @@ fn statistics(payload: &[u8]) -> (Common, Vec<u8>) {
     let (mut common, mut own) = (Common::default(), Vec::new());
     let long = |data: &[u8]| data.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
     let mut all_packets = None;
-    for (kind, data) in Attributes(payload) {
+    for (kind, data) in attributes(payload) {
         let count = |at: usize| data.get(at..).and_then(number).unwrap_or(0);
         match kind {
             BASIC => {

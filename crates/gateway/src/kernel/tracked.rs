@@ -16,7 +16,7 @@ use crate::addresses;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows::{FlowEntry, FORGOTTEN, MOST_FLOWS};
-use crate::netlink::{Attributes, Message, Socket, Writer};
+use crate::netlink::{attributes, Message, Socket, Writer};
 use crate::routes;
 use crate::sys::{self, Query};
 
@@ -121,10 +121,10 @@ impl Connection {
 fn tuple(data: &[u8]) -> Option<Tuple> {
     let (mut ends, mut protocol, mut sport) = ([None; 2], None, 0);
     let port = |data: &[u8]| data.first_chunk().map_or(0, |port| u16::from_be_bytes(*port));
-    for (kind, data) in Attributes(data) {
+    for (kind, data) in attributes(data) {
         match kind {
             1 => {
-                for (kind, data) in Attributes(data) {
+                for (kind, data) in attributes(data) {
                     match kind {
                         1 | 3 => ends[0] = address(data),
                         2 | 4 => ends[1] = address(data),
@@ -133,7 +133,7 @@ fn tuple(data: &[u8]) -> Option<Tuple> {
                 }
             }
             2 => {
-                for (kind, data) in Attributes(data) {
+                for (kind, data) in attributes(data) {
                     match kind {
                         1 => protocol = data.first().copied(),
                         2 => sport = port(data),
@@ -160,7 +160,7 @@ fn address(data: &[u8]) -> Option<IpAddr> {
 fn count(data: &[u8]) -> Count {
     let number = |data: &[u8]| data.first_chunk().map_or(0, |all| u64::from_be_bytes(*all));
     let mut count = Count::default();
-    for (kind, data) in Attributes(data) {
+    for (kind, data) in attributes(data) {
         match kind {
             1 => count.packets = number(data),
             2 => count.bytes = number(data),

@@ -6,7 +6,7 @@ use std::io;
 
 use super::table::{Family, TABLE_SEQUENCE};
 use crate::error::Error;
-use crate::netlink::{text, Attributes, Failure, Message, Messages, Writer, BEGIN, HEADER};
+use crate::netlink::{attributes, text, Failure, Message, Messages, Writer, BEGIN, HEADER};
 
 /// A message that was refused.
 #[derive(Debug)]
@@ -130,8 +130,8 @@ fn expression_at(message: &Message<'_>, fault: usize) -> Option<String> {
     let (_, list) = message.attributes().find(|(kind, _)| *kind == EXPRESSIONS)?;
     // Each is told by its header, in front of its data.
     let is_meant = |data: &[u8]| (place(data) - 4..place(data) + data.len()).contains(&fault);
-    let (_, expression) = Attributes(list).find(|(_, data)| is_meant(data))?;
-    Attributes(expression).find(|(kind, _)| *kind == 1).map(|(_, name)| text(name))
+    let (_, expression) = attributes(list).find(|(_, data)| is_meant(data))?;
+    attributes(expression).find(|(kind, _)| *kind == 1).map(|(_, name)| text(name))
 }
 
 /// The error of who cannot open a socket for transactions.
@@ -164,7 +164,7 @@ mod tests {
         let begin = message.body.as_ptr().addr() - 16;
         let (_, list) = message.attributes().find(|(kind, _)| *kind == 4).unwrap();
         let places: Vec<usize> =
-            Attributes(list).map(|(_, data)| data.as_ptr().addr() - 4 - begin).collect();
+            attributes(list).map(|(_, data)| data.as_ptr().addr() - 4 - begin).collect();
         (writer, places.try_into().unwrap())
     }
 

@@ -30,7 +30,7 @@ use super::batch::{Batch, Expressions};
 use super::lists::Key;
 use crate::direction::Direction;
 use crate::names::{self, Known};
-use crate::netlink::{text, Attributes, Message, Socket, Writer};
+use crate::netlink::{attributes, text, Message, Socket, Writer};
 use crate::rules::cgroup::Found;
 use crate::rules::forms::{merged, End, Family, Form};
 use crate::rules::{Cgroup, Counted, HostName, Mac, Plan, Traffic, Write};
@@ -358,7 +358,7 @@ fn count(message: &Message<'_>, wanted: &str) -> Option<((String, usize), Counte
         match kind {
             1 => table = text(data),
             2 => chain = text(data),
-            4 => counted = Attributes(data).find_map(|(_, element)| counter(element)),
+            4 => counted = attributes(data).find_map(|(_, element)| counter(element)),
             // NFTA_RULE_USERDATA: a type, a length, a string.
             7 => number = text(data.get(2..)?).strip_prefix(COMMENT)?.parse().ok(),
             _ => {}
@@ -368,13 +368,13 @@ fn count(message: &Message<'_>, wanted: &str) -> Option<((String, usize), Counte
 }
 
 fn counter(element: &[u8]) -> Option<Counted> {
-    let attribute = |wanted| Attributes(element).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
+    let attribute = |wanted| attributes(element).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
     if text(attribute(1)?) != "counter" {
         return None;
     }
     let data = attribute(2)?;
     let number = |wanted| {
-        let (_, bytes) = Attributes(data).find(|(kind, _)| *kind == wanted)?;
+        let (_, bytes) = attributes(data).find(|(kind, _)| *kind == wanted)?;
         Some(u64::from_be_bytes(*bytes.first_chunk()?))
     };
     Some(Counted { packets: number(2)?, bytes: number(1)? })

@@ -121,7 +121,7 @@ struct Machine {
 }
 
 fn inner(data: &[u8], wanted: i32) -> Option<&[u8]> {
-    Attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
+    attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
 }
 
 fn word(data: &[u8], wanted: i32) -> u32 {
@@ -150,7 +150,7 @@ impl Machine {
             let key = inner(inner(element, 1).unwrap(), 1).unwrap().to_vec();
             (key, word(element, 3) == 0)
         };
-        let all: Elements = Attributes(inner(body, 3).unwrap()).map(element).collect();
+        let all: Elements = attributes(inner(body, 3).unwrap()).map(element).collect();
         // What the kernel refuses, and what would be two where one does.
         assert!(all.len() > 2 && all[0].1 && all.windows(2).all(|w| w[0].0 < w[1].0), "{all:?}");
         assert!(all.windows(2).all(|w| w[0].1 != w[1].1), "{all:?}");
@@ -163,7 +163,7 @@ impl Machine {
         let one = |(_, element)| {
             (text(inner(element, 1).unwrap()), inner(element, 2).unwrap_or_default().to_vec())
         };
-        self.rules.push((comment, Attributes(inner(body, 4).unwrap()).map(one).collect()));
+        self.rules.push((comment, attributes(inner(body, 4).unwrap()).map(one).collect()));
     }
 
     /// The comment of the rule that has decided, and its verdict.
