@@ -84,7 +84,6 @@ pub mod trial;
 mod untracked;
 pub mod view;
 mod vitals;
-pub mod witness;
 pub mod words;
 
 pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};

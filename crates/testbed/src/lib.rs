@@ -3,7 +3,8 @@
 //! A [`Testbed`] makes namespaces, joins them with veth pairs and takes everything down again when
 //! it is dropped, and also on SIGINT, SIGTERM and SIGHUP. Names carry the process id, so that
 //! several can exist side by side. [`Home`] is the topology that most checks want: two LAN hosts, a
-//! gateway, an Internet line, a server. [`traffic`], [`probe`] and [`wire`] load it and measure.
+//! gateway, an Internet line, a server. [`traffic`], [`probe`] and [`wire`] load it and measure,
+//! and a [`witness`] tells a busy machine from a slow gateway.
 //!
 //! Needs root and iproute2 (`ip`); ethtool for [`Testbed::plain_frames`], nftables for
 //! masquerading. Nothing leaves the machine. Rule for callers: keep the `Testbed` alive as long as
@@ -40,6 +41,7 @@ pub mod probe;
 mod process;
 pub mod traffic;
 pub mod wire;
+pub mod witness;
 
 /// ICMP's messages.
 pub use simnel_measure::icmp;

@@ -73,7 +73,7 @@ fn accurate(live: &Live, direction: Direction, megabits: f64, words: &str, charg
     );
     let result = watch.judge_unless(error.abs() < 0.005 && above <= 0.0, |machine| {
         // What the line held back meanwhile may come in the next second.
-        let burst = machine.latest.0 as f64 / 1e9;
+        let burst = machine.latest.as_secs_f64();
         error.abs() > 0.05 + machine.taken() || above > 0.01 + burst
     });
     drop(bulk);

@@ -9,7 +9,6 @@
 //! `ATTACK_FLOWS=30000` tries so many flows of one host, at 10 and 100 Mbit/s.
 
 use std::net::Ipv4Addr;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use simnel_testbed::probe::{Echo, Probe};
 use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_testbed::witness::in_real_time_on;
 use simnel_testbed::{Home, HomeOptions, Process};
 
 use crate::flood::{Attack, Flood, Packets};
@@ -133,12 +133,7 @@ impl Cores {
 
     fn longest_wait(core: usize, stop: &AtomicBool) -> Duration {
         const STEP: Duration = Duration::from_millis(1);
-        let mut only = rustix::thread::CpuSet::new();
-        only.set(core);
-        rustix::thread::sched_setaffinity(None, &only).unwrap();
-        let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
-        let status = Command::new("chrt").args(["-f", "-p", "1", &thread]).status().unwrap();
-        assert!(status.success(), "chrt cannot make a thread a real-time one");
+        assert!(in_real_time_on(core, 1), "chrt cannot make a thread a real-time one");
         let mut longest = Duration::ZERO;
         while !stop.load(Ordering::Relaxed) {
             let before = Instant::now();

@@ -29,8 +29,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use machine::{alone, beside_others, Right};
-use simnel_gateway::witness::{self, Testimony, Try, Witness};
 use simnel_testbed::probe::Echo;
+use simnel_testbed::witness::{self, Testimony, Try, Witness};
 use simnel_testbed::{Home, HomeOptions, Namespace, Process, TestbedError};
 
 const SIMNEL: &str = env!("CARGO_BIN_EXE_simnel");

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use simnel_core::qdisc;
 use simnel_gateway::control::Entry;
-use simnel_gateway::witness::{within_tries, Testimony, Try, Witness};
 use simnel_gateway::Direction;
+use simnel_testbed::witness::{within_tries, Testimony, Try, Witness};
 
 use crate::cases::not_run;
 use crate::transfer::Transfer;
@@ -72,7 +72,7 @@ impl Measured {
     /// machine is as busy as that.
     fn is_excused(&self) -> bool {
         // What was held back meanwhile may come in the next second.
-        let burst = 0.01 + self.machine.latest.0 as f64 / 1e9;
+        let burst = 0.01 + self.machine.latest.as_secs_f64();
         self.machine.machine_was_busy() && self.most.0 <= self.rate * (1.0 + burst)
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use simnel_core::qdisc::Config;
-use simnel_gateway::witness::{within_tries, Try, Witness};
 use simnel_gateway::Direction;
+use simnel_testbed::witness::{within_tries, Try, Witness};
 
 use crate::accuracy;
 use crate::bridge;

@@ -1,4 +1,4 @@
-//! The machine's load, seen from outside of the gateway: for tests that measure.
+//! The machine's load, seen from outside of what is measured: for tests that measure a gateway.
 //!
 //! A measurement that a busy machine spoilt says nothing, and one that a slow gateway spoilt says
 //! everything. So nothing here comes from the gateway:
@@ -13,23 +13,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
-use simnel_core::{Span, Time};
-
-use crate::sys;
 
 /// Above the data path's 2, below the guard's 99.
 const PRIORITY: u8 = 3;
 /// Time between a witness's wake-ups.
-const EVERY: Span = Span::from_millis(2);
+const EVERY: Duration = Duration::from_millis(2);
 /// A wake-up later than this is late: a shaper's rate pays for it.
-const LATE: Span = Span::from_millis(1);
+const LATE: Duration = Duration::from_millis(1);
 /// Lateness of a host's thread before it counts as held up: senders have data for longer.
-const HOST_LATE: Span = Span::from_millis(5);
+const HOST_LATE: Duration = Duration::from_millis(5);
 /// Share of the time beyond which hosts were held up for too long.
 const HELD_UP: f64 = 0.005;
 /// Shares of one core beyond which others had too much of it, or the hypervisor had.
@@ -42,7 +42,7 @@ pub struct Witness {
     threads: Vec<JoinHandle<Lateness>>,
     host: JoinHandle<Lateness>,
     before: Accounts,
-    start: Time,
+    start: Instant,
 }
 
 /// Findings of a witness.
@@ -53,7 +53,7 @@ pub struct Testimony {
     /// Wake-ups that came a millisecond too late, on any core.
     pub late: u64,
     /// The latest wake-up.
-    pub latest: Span,
+    pub latest: Duration,
     /// Share of the time by which wake-ups were too late, on the core where it was most.
     pub lost: f64,
     /// Share of the time that hosts were held up.
@@ -138,11 +138,8 @@ impl Witness {
         let watch = |core| {
             let stop = Arc::clone(&stop);
             thread::spawn(move || {
-                let mut only = CpuSet::new();
-                only.set(core);
-                // Anywhere is better than nowhere.
-                let _ = sched_setaffinity(None, &only);
-                let _ = sys::realtime(PRIORITY);
+                // Anywhere is better than nowhere, and late timers say something in any case.
+                let _ = in_real_time_on(core, PRIORITY);
                 watch_for(LATE, &stop)
             })
         };
@@ -150,12 +147,12 @@ impl Witness {
         let threads = cores.map(watch).collect();
         let host = Arc::clone(&stop);
         let host = thread::spawn(move || watch_for(HOST_LATE, &host));
-        Witness { stop, threads, host, before: Accounts::read(), start: sys::now() }
+        Witness { stop, threads, host, before: Accounts::read(), start: Instant::now() }
     }
 
     /// Ends it, and says what was seen.
     pub fn testify(self) -> Testimony {
-        let seconds = sys::now().since(self.start).0 as f64 / 1e9;
+        let seconds = self.start.elapsed().as_secs_f64();
         let after = Accounts::read();
         self.stop.store(true, Ordering::Relaxed);
         let mut seen = Lateness::default();
@@ -172,30 +169,43 @@ impl Witness {
             seconds,
             late: seen.late,
             latest: seen.latest,
-            lost: seen.beyond.0 as f64 / 1e9 / seconds,
-            held_up: host.beyond.0 as f64 / 1e9 / seconds,
+            lost: seen.beyond.as_secs_f64() / seconds,
+            held_up: host.beyond.as_secs_f64() / seconds,
             others: all.saturating_sub(ours) as f64 / ticks,
             stolen: after.stolen.saturating_sub(self.before.stolen) as f64 / ticks,
         }
     }
 }
 
+/// Binds the calling thread to a core and gives it SCHED_FIFO of so high a priority, by util-linux'
+/// `chrt`. False without the right to that.
+#[must_use]
+pub fn in_real_time_on(core: usize, priority: u8) -> bool {
+    let mut only = CpuSet::new();
+    only.set(core);
+    let bound = sched_setaffinity(None, &only).is_ok();
+    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let mut chrt = Command::new("chrt");
+    chrt.args(["--fifo", "--reset-on-fork", "--pid", &priority.to_string(), &thread]);
+    bound && chrt.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
 #[derive(Default)]
 struct Lateness {
     late: u64,
-    latest: Span,
+    latest: Duration,
     /// Sum of what was beyond the limit.
-    beyond: Span,
+    beyond: Duration,
 }
 
 /// Notes wake-ups of the calling thread that come later than `limit`.
-fn watch_for(limit: Span, stop: &AtomicBool) -> Lateness {
-    sys::precise_timers();
+fn watch_for(limit: Duration, stop: &AtomicBool) -> Lateness {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut seen = Lateness::default();
     while !stop.load(Ordering::Relaxed) {
-        let due = sys::now() + EVERY;
-        sys::wait(&[], Some(EVERY));
-        let late = sys::now().since(due);
+        let before = Instant::now();
+        thread::sleep(EVERY);
+        let late = before.elapsed().saturating_sub(EVERY);
         seen.late += u64::from(late > limit);
         seen.latest = seen.latest.max(late);
         seen.beyond += late.saturating_sub(limit);
@@ -282,11 +292,17 @@ fn numbers(line: &str) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::time::{clock_gettime, ClockId};
+
     use super::*;
 
-    fn work(time: Span) {
-        let start = sys::thread_cpu();
-        while sys::thread_cpu().0 - start.0 < time.0 {
+    fn work(time: Duration) {
+        let used = || {
+            let used = clock_gettime(ClockId::ThreadCPUTime);
+            Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+        };
+        let start = used();
+        while used() - start < time {
             std::hint::spin_loop();
         }
     }
@@ -294,7 +310,7 @@ mod tests {
     #[test]
     fn what_this_process_uses_is_not_what_others_have() {
         let before = Accounts::read();
-        work(Span::from_millis(300));
+        work(Duration::from_millis(300));
         let after = Accounts::read();
         // A tick is 10 ms.
         let ours = after.ours_since(&before);
