@@ -30,10 +30,20 @@ export function tell(place: HTMLElement, names: string[], cases: Case[]): void {
     place.replaceChildren(...lists);
 }
 
-/** What a band from the least to the greatest of `n` runs says of one more, value by value: by chance
- * it is below or above all of them in two of n + 1 cases. */
-export function chance(n: number): string {
-    return `another run lies between with a chance of ${Math.round((100 * (n - 1)) / (n + 1))} %`;
+/** True if all runs of a discipline are the same packet by packet. */
+function areAlike(runs: Summary[]): boolean {
+    return runs.every(({ hash }) => hash === runs[0]!.hash);
+}
+
+/** What bands from the least to the greatest of several runs say of one more, value by value: by chance
+ * it is below or above all `n` of them in two of n + 1 cases. Null where no seed makes a difference:
+ * then there are no bands. */
+export function bands(n: number, names: string[], runs: Summary[][]): string | null {
+    if (runs.every(areAlike)) return null;
+    const alike = names.filter((_, of) => runs[of]!.length > 1 && areAlike(runs[of]!));
+    const chance = `another run lies between with a chance of ${Math.round((100 * (n - 1)) / (n + 1))} %`;
+    return `bands the least and the greatest: ${chance}`
+        + (alike.length > 0 ? `; seeds make no difference to ${alike.join(", ")}` : "");
 }
 
 /** The line and the name of each discipline, for all figures beside it. */

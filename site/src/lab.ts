@@ -1,6 +1,6 @@
 // Play with a line: a change is simulated at once with one seed, drawn, and then repeated in the
 // background until there are as many runs as asked for.
-import { chance, legend, table, tell } from "./answer";
+import { bands, legend, table, tell } from "./answer";
 import { Charts } from "./charts";
 import { inWords } from "./fault";
 import { Form } from "./form";
@@ -18,6 +18,8 @@ import rrul from "../../scenarios/rrul.toml";
 import upload from "../../scenarios/upload.toml";
 
 const EXAMPLES: Record<string, string> = { evening, hosts, iot, l4s, rrul, upload };
+/** What `simnel sim` says of such runs (crates/lab/src/report/text.rs). */
+const ALIKE = "The seeds make no difference here: all repetitions are the same run.";
 /** A first picture that takes longer does not hold up the next change. */
 const PATIENCE_MS = 400;
 
@@ -250,9 +252,16 @@ class Lab {
                 this.pause();
                 return say(`${done()} of ${most} runs; ${broken.length} broke off: ${first instanceof Broken ? first.why : first.message}`);
             }
-            say(done() === 1 ? "1 run" : `${done()} runs: lines are medians, bands the least and the greatest: ${chance(done())}`);
+            say(done() === 1 ? "1 run" : `${done()} runs${this.repeated(done())}`);
         }
         this.stop.hidden = true;
+    }
+
+    /** What the curves of `n` runs are. */
+    private repeated(n: number): string {
+        const { names = [], runs = [] } = this.shown ?? {};
+        const of = bands(n, names, runs.map((each) => each.map(summary)));
+        return of === null ? `. ${ALIKE}` : `: lines are medians, ${of}`;
     }
 
     /** What a job showed, or why it did not. */

@@ -144,6 +144,8 @@ export interface Summary {
     qdisc_up: string;
     qdisc_down: string;
     seed: number;
+    /** Of all that happened: runs that are the same packet by packet have the same. */
+    hash: string;
     simulated_s: number;
     lines: Line[];
     groups: Group[];

@@ -1,6 +1,6 @@
 // The pages that commands write: a result that is in the page becomes what the lab shows of its own;
 // figures that come drawn come to life. `simnel sim` and `simnel compare` put their results in.
-import { chance, legend, table, tell, type Case } from "./answer";
+import { bands, legend, table, tell, type Case } from "./answer";
 import { Charts } from "./charts";
 import { element } from "./dom";
 import { DotPlot } from "./dots";
@@ -78,8 +78,8 @@ function show(main: HTMLElement, result: Result): () => void {
     let charts: Charts | null = null;
     if (runs.some((each) => each.some((shown) => shown.curves.length > 0))) {
         const drawn = Math.max(...runs.map((each) => each.length));
-        const means = drawn > 1 ? [element("p", { className: "small" },
-            `Medians of ${drawn} runs, bands their least and greatest: ${chance(drawn)}.`)] : [];
+        const told = drawn > 1 ? bands(drawn, names, only!.runs) : null;
+        const means = told === null ? [] : [element("p", { className: "small" }, `Medians of ${drawn} runs, ${told}.`)];
         main.append(element("section", {}, element("h2", {}, "Curves"), ...means, place));
         charts = new Charts(place);
     }

@@ -8,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import { LOOKS, judge } from "./accessibility.mjs";
 import { visit } from "./browser.mjs";
 import { paper } from "./paper.mjs";
+import { SEEDLESS } from "./telling.mjs";
 
 const QDISCS = ["pfifo limit 1000", "cake bandwidth {rate}"];
 
@@ -21,6 +22,7 @@ export async function reports(browser, simnel, root, out) {
     run("plot", "sweep.jsonl", "-o", "plot.html");
     await colours(browser, run, upload, out);
     await counted(browser, out);
+    await seedless(browser, run, out);
     const checks = { sim, compare, sweep, plot: sweep };
     for (const [name, check] of Object.entries(checks)) {
         for (const look of LOOKS) await one(browser, name, check, pathToFileURL(join(out, `${name}.html`)).href, look, out);
@@ -77,6 +79,26 @@ async function counted(browser, out) {
     const both = await show([1, 11000, 12, 5000], [5, 9600, 50, 1000]);
     assert.match(await both.locator("#verdict").innerText(), /Pages load faster: 5 s → 1 s/);
     await both.context().close();
+}
+
+/** Where seeds make no difference that is said, and no chance is stated. */
+async function seedless(browser, run, out) {
+    writeFileSync(join(out, "seedless.toml"), SEEDLESS);
+    const curves = async (...qdiscs) => {
+        run("sim", "seedless.toml", ...qdiscs.flatMap((words) => ["--qdisc", words]), "--seed", "1..3", "--report", "seedless.html");
+        const page = await visit(browser);
+        await page.goto(pathToFileURL(join(out, "seedless.html")).href);
+        const said = await page.locator("main > section", { hasText: "Curves" }).innerText();
+        const whole = await page.locator("main").innerText();
+        await page.context().close();
+        return { said, whole };
+    };
+    const same = await curves("pfifo limit 100", "fq_codel");
+    assert.match(same.whole, /The seeds make no difference here: all repetitions are the same run\./);
+    assert.doesNotMatch(same.whole, /chance|Medians of 3 runs/);
+    const one = await curves("pfifo limit 100", "pie");
+    assert.doesNotMatch(one.whole, /The seeds make no difference here/);
+    assert.match(one.said, /Medians of 3 runs, bands .* with a chance of 50 %; seeds make no difference to pfifo limit 100\./);
 }
 
 async function compare(page) {

@@ -1,9 +1,30 @@
 // What the page says of a run is true of it: who loses packets does not hear clearly, what one
 // discipline lets nobody see another shows, and figures that read alike are said once.
 import assert from "node:assert/strict";
-import { open, says } from "./browser.mjs";
+import { open, says, visit } from "./browser.mjs";
 
 const CAKE = "qdisc=cake+bandwidth+%7Brate%7D";
+
+/** Nothing here is drawn by lot but PIE's drops. */
+export const SEEDLESS = `duration = "10s"
+[line]
+up = "3mbit"
+down = "20mbit"
+[[traffic]]
+kind = "bulk"
+direction = "up"
+`;
+
+/** Where seeds make no difference there is no chance to be stated. */
+async function alike(browser, address) {
+    const page = await visit(browser);
+    const ask = (...qdiscs) => page.goto(`${address}#${new URLSearchParams([["runs", "3"], ["toml", SEEDLESS], ...qdiscs.map((words) => ["qdisc", words])])}`);
+    await ask("pfifo limit 100", "fq_codel");
+    await says(page, "#status", /^3 runs\. The seeds make no difference here: all repetitions are the same run\.$/);
+    await ask("pfifo limit 100", "pie");
+    await says(page, "#status", /^3 runs: .*: another run lies between with a chance of 50 %; seeds make no difference to pfifo limit 100$/);
+    await page.context().close();
+}
 
 export async function telling(browser, address) {
     // A short queue adds no delay, and loses a third of a call.
@@ -40,5 +61,6 @@ export async function telling(browser, address) {
     await says(bursts, "#charts", /Goodput: download down, Mbit\/s; bursts of single runs, up to \d+ Mbit\/s, are cut/);
     await says(bursts, "#status", /^8 runs: .*, bands the least and the greatest: another run lies between with a chance of 78 %$/);
     await bursts.context().close();
+    await alike(browser, address);
     console.log("loss counts as delay does, and each discipline has its curves");
 }
