@@ -77,6 +77,7 @@ export interface Film {
 
 export type Reply =
     | { kind: "alive" }
+    | { kind: "beat" }
     | { kind: "shown"; shown: Shown }
     | { kind: "said"; said: string }
     | { kind: "wrong"; why: string }

@@ -3,7 +3,9 @@
 // A run cannot be interrupted from outside, so what its signal aborts is cancelled by ending the
 // worker; a spare one takes its place at once, and new spare ones are made behind the first picture.
 // A task whose worker breaks is given once to another one. A worker that ends without a word is noticed
-// by the lock that it holds, where the browser grants locks (on HTTPS and localhost).
+// by the lock that it holds, where the browser grants locks (on HTTPS and localhost). One that neither
+// ends nor answers is noticed by its silence: a scenario's run tells each second that simulated time
+// goes on, so that one which takes long is never taken for it.
 import type { Ask, Fault, Job, Reply, Request, Shown } from "./messages";
 
 /** Nobody wants the result any more. */
@@ -27,11 +29,18 @@ interface Task {
     request: Request;
     /** Has broken a worker. */
     isAgain?: true;
+    /** Seconds since its worker was heard. */
+    silent: number;
     resolve: (reply: Reply) => void;
     reject: (error: Error) => void;
 }
 
 const MOST_CORES = 8;
+/** Of the page's own clock, which stands still where a machine sleeps, as workers do. */
+const TICK_MS = 1000;
+/** Seconds of silence after which a worker hangs. A scenario is heard each second, and each minute where the
+ * machine is busy beyond use; a paper's runs are not heard before their end, 8 s at most on two cores. */
+const PATIENCE_S = { run: 60, papers: 600 };
 
 export class Pool {
     readonly cores = Math.max(1, Math.min(navigator.hardwareConcurrency || 2, MOST_CORES));
@@ -41,6 +50,8 @@ export class Pool {
     private readonly ready = new WeakSet<Worker>();
     private busy = new Map<Worker, Task>();
     private waiting: Task[] = [];
+    /** Ticks while something runs. */
+    private clock: number | undefined;
 
     constructor(module: WebAssembly.Module) {
         this.module = module;
@@ -63,7 +74,7 @@ export class Pool {
     private send(request: Request, signal?: AbortSignal): Promise<Reply> {
         return new Promise((resolve, reject) => {
             if (signal?.aborted) return reject(new Cancelled());
-            const task = { request, resolve, reject };
+            const task: Task = { request, silent: 0, resolve, reject };
             signal?.addEventListener("abort", () => this.cancel(task));
             this.waiting.push(task);
             this.next();
@@ -88,8 +99,23 @@ export class Pool {
             const task = this.waiting.shift()!;
             const worker = this.idle.pop() ?? this.start();
             this.busy.set(worker, task);
+            task.silent = 0;
+            this.clock ??= window.setInterval(() => this.tick(), TICK_MS);
             if (this.ready.has(worker)) worker.postMessage(task.request);
         }
+    }
+
+    /** Whose worker has been silent for too long is given to another one. */
+    private tick(): void {
+        for (const [worker, task] of [...this.busy]) {
+            const patience = PATIENCE_S[task.request.kind === "run" ? "run" : "papers"];
+            task.silent += TICK_MS / 1000;
+            if (task.silent < patience) continue;
+            this.done(worker, { kind: "broken", why: `the worker was silent for ${patience} s` });
+        }
+        if (this.busy.size > 0) return;
+        window.clearInterval(this.clock);
+        this.clock = undefined;
     }
 
     /** Makes spare workers, where nobody waits for a first picture. */
@@ -102,8 +128,10 @@ export class Pool {
         const life = crypto.getRandomValues(new Uint32Array(4)).join("-");
         worker.postMessage({ kind: "module", module: this.module, life } satisfies Request);
         worker.onmessage = (event: MessageEvent<Reply>) => {
+            const task = this.busy.get(worker);
+            if (task) task.silent = 0;
             if (event.data.kind === "alive") this.begun(worker, life);
-            else this.done(worker, event.data);
+            else if (event.data.kind !== "beat") this.done(worker, event.data);
         };
         worker.onerror = (event) => {
             event.preventDefault();

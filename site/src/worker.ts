@@ -3,6 +3,20 @@ import { arms, initSync, judge, Lab, measure, type Picture } from "lab-wasm";
 import { overTime } from "./figures";
 import type { Ask, Head, Reply, Request, Shown, Summary } from "./messages";
 
+/** Beats are told no more often. */
+const PULSE_MS = 1000;
+
+let told = 0;
+/** Hears that simulated time goes on, and tells the page: it waits for a run as long as that takes. */
+const watcher = {
+    beat(): void {
+        const now = performance.now();
+        if (now - told < PULSE_MS) return;
+        told = now;
+        postMessage({ kind: "beat" } satisfies Reply);
+    },
+};
+
 let parsed: { key: string; lab: Lab } | null = null;
 
 function lab(text: string, name: string): Lab {
@@ -18,13 +32,13 @@ function lab(text: string, name: string): Lab {
 function run(request: Extract<Request, { kind: "run" }>): Reply {
     const { text, name, words, seed } = request;
     if (request.isFilm) {
-        const made = lab(text, name).film(words, BigInt(seed));
+        const made = lab(text, name).film(words, BigInt(seed), watcher);
         const film = { head: JSON.parse(made.head()) as Head, cells: made.cells(), windows: made.windows() };
         const shown = { ...read(made.picture()), film };
         made.free();
         return { kind: "shown", shown };
     }
-    return { kind: "shown", shown: read(lab(text, name).run(words, BigInt(seed))) };
+    return { kind: "shown", shown: read(lab(text, name).run(words, BigInt(seed), watcher)) };
 }
 
 function say(ask: Ask): Reply {

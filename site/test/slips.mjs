@@ -120,42 +120,108 @@ const SLIPS = `addEventListener("message", (event) => {
     if (request.responseText === "") return;
     event.stopImmediatePropagation();
     if (request.responseText === "close") self.close();
+    else if (request.responseText === "hang") for (;;);
     else throw new Error("injected");
 });`;
 
-/** Workers break: a run is given to another one once, and what is missing then is told. */
-async function breaking(browser, address) {
+/** A page whose workers ask `runs.slip` before each run of a seed; `runs.asked` says how often they did. */
+async function slipping(browser, address) {
     const worker = await (await fetch(`${address}worker.js`)).text();
-    let asked = 0;
-    let slip = () => "";
+    const runs = { asked: 0, slip: () => "" };
     const page = await visit(browser, { serviceWorkers: "block" }, () => undefined);
     await page.route("**/worker.js", (route) => route.fulfill({ contentType: "text/javascript", body: SLIPS + worker }));
     await page.route("**/slip?*", (route) => {
-        asked += 1;
-        return route.fulfill({ contentType: "text/plain", body: slip(Number(new URL(route.request().url()).search.slice(1))) });
+        runs.asked += 1;
+        return route.fulfill({ contentType: "text/plain", body: runs.slip(Number(new URL(route.request().url()).search.slice(1))) });
     });
+    return { page, runs };
+}
+
+/** Workers break: a run is given to another one once, and what is missing then is told. */
+async function breaking(browser, address) {
+    const { page, runs } = await slipping(browser, address);
     for (const how of ["throw", "close"]) {
-        asked = 0;
-        slip = () => (asked === 1 ? how : "");
+        runs.asked = 0;
+        runs.slip = () => (runs.asked === 1 ? how : "");
         await page.goto(address);
         await says(page, "#status", /^8 runs: lines are medians/);
-        assert.equal(asked, 17, "of two disciplines eight each, and one again");
+        assert.equal(runs.asked, 17, "of two disciplines eight each, and one again");
     }
     const go = page.locator("#stop");
     for (const [how, why] of [["throw", /; 1 broke off: .*injected$/], ["close", /; 1 broke off: .* without a word$/]]) {
-        slip = (seed) => (seed === 3 ? how : "");
+        runs.slip = (seed) => (seed === 3 ? how : "");
         await page.reload();
         await says(page, "#status", new RegExp(`^7 of 8 runs${why.source}`));
         await says(page, "#verdict", /Calls stay clear/);
-        slip = () => "";
+        runs.slip = () => "";
         assert.equal(await go.textContent(), "go on");
         await go.click();
         await says(page, "#status", /^8 runs/);
         await go.waitFor({ state: "hidden" });
     }
-    slip = () => "throw";
+    runs.slip = () => "throw";
     await page.reload();
     await says(page, "#remark", /^the simulation broke off: .*injected$/);
+    await page.context().close();
+}
+
+/** Workers hang: that is noticed by their silence, on a clock that is the test's. It goes on by itself,
+ * too, so that only half of the patience is spent where nothing must happen. */
+async function hanging(browser, address) {
+    const { page, runs } = await slipping(browser, address);
+    await page.clock.install();
+    await page.addInitScript(() => {
+        window.workers = { beats: 0, ended: new Set() };
+        window.Worker = class extends Worker {
+            constructor(...all) {
+                super(...all);
+                this.addEventListener("message", ({ data }) => (window.workers.beats += Number(data.kind === "beat")));
+            }
+
+            terminate() {
+                window.workers.ended.add(this);
+                super.terminate();
+            }
+        };
+    });
+    const ended = () => page.evaluate(() => window.workers.ended.size);
+    // What a hanging worker has asked is never told as an event.
+    const asked = async (times) => {
+        while (runs.asked < times) await new Promise((resolve) => setTimeout(resolve, 10));
+    };
+    // Once: another one does it.
+    runs.slip = () => (runs.asked === 1 ? "hang" : "");
+    await page.goto(`${address}#runs=1&qdisc=fq_codel`);
+    await asked(1);
+    await page.clock.runFor(30_000);
+    assert.equal(await ended(), 0, "it may still answer");
+    await page.clock.runFor(30_000);
+    await says(page, "#status", /^1 run$/);
+    assert.equal(runs.asked, 2);
+    // Again and again: it is told.
+    runs.asked = 0;
+    runs.slip = (seed) => (seed === 3 ? "hang" : "");
+    await page.goto(`${address}#runs=3&qdisc=cake`);
+    for (const times of [3, 4]) {
+        await asked(times);
+        await says(page, "#status", /^2 of 3 runs$/);
+        await page.clock.runFor(60_000);
+    }
+    await says(page, "#status", /^2 of 3 runs; 1 broke off: the worker was silent for 60 s$/);
+    runs.slip = () => "";
+    await page.locator("#stop").click();
+    await says(page, "#status", /^3 runs/);
+    // A run that takes minutes is heard, and while the machine sleeps nobody is waited for.
+    await page.goto(`${address}#down=1000&up=1000&rtt=5&uploads=50&downloads=50&seconds=300&runs=1&qdisc=fq_codel`);
+    const before = await ended();
+    for (let half = 1; half <= 4; half++) {
+        const beats = await page.evaluate(() => window.workers.beats);
+        await page.waitForFunction((beats) => window.workers.beats > beats, beats);
+        await page.clock.runFor(30_000);
+        await page.clock.fastForward(3_600_000);
+    }
+    assert.equal(await ended(), before, "an honest run goes on");
+    assert.equal(await page.locator("#status").textContent(), "Simulating…");
     await page.context().close();
 }
 
@@ -178,6 +244,7 @@ export async function slips(browser, address) {
     await addresses(browser, address);
     await haste(browser, address);
     await breaking(browser, address);
+    await hanging(browser, address);
     await old(browser, address);
     console.log("wrong words, numbers, scenarios and addresses are told; nobody waits for what is past; what breaks is told");
 }

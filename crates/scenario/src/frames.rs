@@ -9,7 +9,7 @@ use simnel_core::qdisc::{Config, Detail};
 use simnel_core::{Span, Time};
 use simnel_sim::{Direction, Run, Setup, Waiting};
 
-use crate::{Finished, ScenarioError, Simulation};
+use crate::{advance, Beat, Finished, ScenarioError, Simulation};
 
 /// The shortest time between two frames.
 const SHORTEST: Span = Span::from_millis(20);
@@ -56,16 +56,17 @@ pub struct Row {
 
 impl Simulation {
     /// A whole run with `seed`, and its frames.
-    pub fn film(&self, seed: u64) -> Result<(Finished, Frames), ScenarioError> {
+    pub fn film(&self, seed: u64, beat: Beat) -> Result<(Finished, Frames), ScenarioError> {
         let mut run = self.begin(seed)?;
-        let frames = Frames::of(&mut run, self.setup());
+        let frames = Frames::of(&mut run, self.setup(), beat);
+        advance(&mut run, Time::MAX, beat);
         Ok((self.drive(run, &mut |_| std::ops::ControlFlow::Continue(())), frames))
     }
 }
 
 impl Frames {
     /// Carries `run` through the duration, with a look at each frame's time.
-    fn of(run: &mut Run, setup: &Setup) -> Frames {
+    fn of(run: &mut Run, setup: &Setup, beat: Beat) -> Frames {
         let interval = SHORTEST.max(Span(setup.duration.0.div_ceil(MOST_FRAMES)));
         let (rows, row_of) = rows(setup);
         let mut frames = Frames {
@@ -76,7 +77,7 @@ impl Frames {
             ..Frames::default()
         };
         for frame in 0..=setup.duration.0 / interval.0 {
-            run.advance(Time::ZERO + Span(interval.0 * frame));
+            advance(run, Time::ZERO + Span(interval.0 * frame), beat);
             frames.look(run, &row_of);
         }
         frames
@@ -153,7 +154,9 @@ mod tests {
     fn film(words: &str) -> (Finished, Frames) {
         let scenario = Scenario::parse(TEXT, "watched", &no_files).expect("a scenario");
         let simulation = scenario.simulation(Some(words)).expect("a discipline");
-        let (finished, frames) = simulation.film(3).expect("a run");
+        let mut beats = 0;
+        let (finished, frames) = simulation.film(3, &mut || beats += 1).expect("a run");
+        assert!(beats >= 300, "a beat a frame: {beats}");
         let unwatched = simulation.finish(3).expect("a run");
         assert_eq!(finished.results.hash, unwatched.results.hash, "{words}: watching changes it");
         (finished, frames)

@@ -49,7 +49,7 @@ mod values;
 pub use error::ScenarioError;
 pub use file::File;
 pub use frames::{Frames, Row};
-pub use simulation::{Simulation, Watcher, STEPS};
+pub use simulation::{advance, Beat, Simulation, Watcher, STEPS};
 pub use summary::{Finished, Summary};
 
 /// Gives the text of a file that a scenario names, or says why it cannot.

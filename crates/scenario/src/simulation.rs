@@ -5,6 +5,8 @@
 //! each of these its watcher hears how far it is and may stop it. What was recorded until then is
 //! the result, marked as incomplete. How a run is cut into steps changes nothing in its results.
 //!
+//! Who only wants to know that a run goes on hears a [`Beat`] as simulated time does.
+//!
 //! A run may also be taken from [`Simulation::begin`], for instance to add a capture or a
 //! discipline that no words describe. It is then given back to [`Simulation::drive`].
 
@@ -23,6 +25,24 @@ const EVENTS: u64 = 50_000;
 
 /// Hears how many of [`STEPS`] are done, and says whether to go on.
 pub type Watcher<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// Called again and again while simulated time goes on, and not while it stands still.
+pub type Beat<'a> = &'a mut dyn FnMut();
+
+/// Carries `run` to `until`, or the end of the duration if that comes first.
+pub fn advance(run: &mut Run, until: Time, beat: Beat) {
+    loop {
+        let before = run.now();
+        let is_there = run.advance_by(until, EVENTS);
+        // Events without end at one time are no progress.
+        if run.now() > before {
+            beat();
+        }
+        if is_there {
+            return;
+        }
+    }
+}
 
 /// A set-up that is ready to run with any seed, on any thread.
 #[derive(Clone, Debug)]
@@ -91,6 +111,8 @@ impl Simulation {
 
 #[cfg(test)]
 mod tests {
+    use simnel_core::Span;
+
     use super::*;
     use crate::no_files;
 
@@ -115,6 +137,20 @@ mod tests {
         assert!(heard.is_sorted());
         heard.dedup();
         assert_eq!(heard, (0..=STEPS).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_beat_is_heard_as_time_goes_on() {
+        let simulation = simulation(Some("cake bandwidth {rate}")).expect("a simulation");
+        let mut run = simulation.begin(7).expect("a run");
+        let mut beats = 0;
+        for second in 1..=3 {
+            advance(&mut run, Time::ZERO + Span::from_secs(second), &mut || beats += 1);
+            advance(&mut run, Time::ZERO, &mut || panic!("time stands still"));
+        }
+        let results = run.results();
+        assert!(results.complete && beats >= (results.events / EVENTS).max(3), "{beats}");
+        assert_eq!(results.hash, simulation.finish(7).expect("a run").results.hash);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! is the line that `simnel sim --json` prints, to the byte. The queues' lengths, which it does not
 //! have, cross as typed arrays: one number an interval.
 //!
+//! Whoever waits for a run hears by its [`Watcher`] that it goes on.
+//!
 //! Errors are thrown as JSON: what is wrong, what was expected, and where.
 
 mod exhibits;
@@ -17,6 +19,17 @@ use simnel_scenario::{no_files, Finished, Frames, Scenario, ScenarioError, Simul
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use queues::Queues;
+
+#[wasm_bindgen]
+extern "C" {
+    /// An object of the caller's.
+    #[wasm_bindgen(typescript_type = "{ beat(): void }")]
+    pub type Watcher;
+
+    /// Called again and again while simulated time goes on.
+    #[wasm_bindgen(method)]
+    fn beat(this: &Watcher);
+}
 
 /// A scenario that has been read.
 #[wasm_bindgen]
@@ -76,19 +89,29 @@ impl Lab {
     }
 
     /// A whole run. Without `words` the scenario's own disciplines.
-    pub fn run(&self, words: Option<String>, seed: u64) -> Result<Picture, String> {
+    pub fn run(
+        &self,
+        words: Option<String>,
+        seed: u64,
+        watcher: &Watcher,
+    ) -> Result<Picture, String> {
         let place = words.is_none().then_some(self.text.as_str());
         let simulation = self.simulation(words.as_deref())?;
         let mut run = simulation.begin(seed).map_err(|error| fault(&error, place))?;
-        let queues = Queues::watch(&mut run, simulation.setup());
+        let queues = Queues::watch(&mut run, simulation.setup(), &mut || watcher.beat());
         let finished = simulation.drive(run, &mut |_| std::ops::ControlFlow::Continue(()));
         self.picture(&finished, queues)
     }
 
     /// The same run with its frames, which tell more than the queues' lengths.
-    pub fn film(&self, words: Option<String>, seed: u64) -> Result<Film, String> {
+    pub fn film(
+        &self,
+        words: Option<String>,
+        seed: u64,
+        watcher: &Watcher,
+    ) -> Result<Film, String> {
         let place = words.is_none().then_some(self.text.as_str());
-        let film = self.simulation(words.as_deref())?.film(seed);
+        let film = self.simulation(words.as_deref())?.film(seed, &mut || watcher.beat());
         let (finished, frames) = film.map_err(|error| fault(&error, place))?;
         Ok(Film {
             head: serde_json::to_string(&frames).map_err(|error| error.to_string())?,
