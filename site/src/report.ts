@@ -18,13 +18,10 @@ interface Result {
     names: string[];
     words: string[];
     cases: (Case & { interval_s: number })[];
-    /** Sentences beyond those that the figures give: the first is seen at once. */
-    said: string[];
+    /** Sentences beyond those that the figures give; what decides is seen at once, the first above all. */
+    said: { text: string; decides: boolean }[];
     scenario: string;
 }
-
-/** So many sentences are seen at once. */
-const FEW = 4;
 
 /** Light and dark: the system's choice until the button says otherwise. */
 function theme(changed: () => void): void {
@@ -50,27 +47,32 @@ function show(main: HTMLElement, result: Result): () => void {
     const verdict = element("div", { id: "verdict" });
     tell(verdict, names, cases);
     const [first, ...more] = result.said;
-    const seen = element("div", { className: "plots" });
+    const plain = element("div", { className: "plots" });
     const other = element("div", { className: "plots" });
     for (const each of cases) {
         const parts = plots(each, names, cases.length > 1);
         // Where there is much, one figure a workload: its delays, if it has any.
         const [now, later] = cases.length > 1 ? [parts.slice(0, 1), parts.slice(1)] : [parts, []];
-        seen.append(...now);
+        plain.append(...now);
         other.append(...later);
     }
     const answer = element("section", {}, element("h2", {}, "What it does"), verdict);
-    if (first) answer.append(element("p", {}, first));
-    if (more.length > 0) {
-        const list = element("ul", {}, ...more.map((sentence) => element("li", {}, sentence)));
-        const title = element("summary", {}, "Where one is better than another, in means of the runs");
-        answer.append(element("details", { open: more.length <= FEW }, title, list));
+    if (first) answer.append(element("p", {}, first.text));
+    const list = (decides: boolean) => more.filter((sentence) => sentence.decides === decides)
+        .map(({ text }) => element("li", {}, text));
+    const [seen, folded] = [list(true), list(false)];
+    if (seen.length > 0) {
+        answer.append(element("p", {}, "Where one is better than another, in means of the runs:"), element("ul", {}, ...seen));
+    }
+    if (folded.length > 0) {
+        const title = element("summary", {}, "What does not decide between the first and the next");
+        answer.append(element("details", {}, title, element("ul", {}, ...folded)));
     }
     main.append(
         ...(result.partial ? [element("p", { className: "note" }, `Partial: ${result.partial}`)] : []),
         ...(result.question ? [element("p", { className: "lead" }, result.question)] : []),
         answer,
-        element("section", {}, element("p", { className: "legend" }, ...legend(names)), seen),
+        element("section", {}, element("p", { className: "legend" }, ...legend(names)), plain),
     );
     const [only] = cases;
     const runs = only && cases.length === 1 ? curves(only) : [];

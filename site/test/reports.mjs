@@ -43,7 +43,7 @@ async function colours(browser, run, upload, out) {
     await page.context().close();
 }
 
-/** Times of what came to its end compare only where about as many did; the sentence that decides is seen. */
+/** Times of what came to its end compare only where about as many did; sentences that decide are seen. */
 async function counted(browser, out) {
     const times = (p50) => ({ n: 1, mean: p50, p50, p95: p50, p99: p50, max: p50 });
     const group = (name, application) =>
@@ -56,7 +56,8 @@ async function counted(browser, out) {
     const show = async (...runs) => {
         const words = ["fq_codel", "cake"];
         const cases = [{ name: "", interval_s: 1, runs: runs.map((each) => [run(...each)]) }];
-        const said = ["Verdict: cake.", "one against eight, share: cake 42 better than fq_codel 11."];
+        const decides = ["Verdict: cake.", ...[1, 2, 3, 4, 5, 6].map((n) => `measure ${n}: cake 42 better than fq_codel 11.`)];
+        const said = [...decides.map((text) => ({ text, decides: true })), { text: "sfq better than pfifo.", decides: false }];
         const result = JSON.stringify({ question: "", partial: "", names: words, words, cases, said, scenario: "" });
         const file = join(out, "counted.html");
         writeFileSync(file, frame.replace(/(<script id="result"[^>]*>).*?<\/script>/s, (_, tag) => `${tag}${result}</script>`));
@@ -73,7 +74,11 @@ async function counted(browser, out) {
     ]);
     assert.match(await page.locator("#verdict").innerText(),
         /More pages are loaded, so that times do not compare: 12 in 300 ms → 50 in 500 ms/);
-    assert.ok(await page.getByText("cake 42 better than fq_codel 11").isVisible(), "what decides is seen");
+    for (let n = 1; n <= 6; n++) assert.ok(await page.getByText(`measure ${n}: cake 42`).isVisible(), "what decides is seen");
+    const other = page.getByText("sfq better than pfifo");
+    assert.equal(await other.isVisible(), false, "what does not is folded");
+    await page.getByText("What does not decide").click();
+    assert.ok(await other.isVisible());
     assert.match(await page.locator("table").textContent(), /photos up: completed15/);
     await page.context().close();
     const both = await show([1, 11000, 12, 5000], [5, 9600, 50, 1000]);
@@ -105,6 +110,7 @@ async function compare(page) {
     const text = (selector) => page.locator(selector).innerText();
     assert.match(await text("#verdict"), /Calls stay clear: [\d.]+ s → [\d.]+ ms/);
     assert.doesNotMatch(await text("body"), /[`{}]/);
+    assert.match(await text("section:has(#verdict)"), /Verdict: cake on this line: .*\n(\n|.*better than.*){5,}/, "all that decides is seen");
     assert.equal(await page.locator("main > section .plots figure").count(), 4, "a plot a workload");
     assert.equal(await page.locator("main > section .legend:visible").count(), 1, "one legend, but on paper");
     assert.equal(await page.locator("#charts").count(), 0, "no curves that nobody could tell apart");

@@ -36,7 +36,8 @@ pub fn compare(
     };
     let done = interruptible(py, progress.as_ref(), work)?;
     let rows = done.map_err(|error| in_scenario(error, ""))?.rows;
-    let verdict = lab::verdict(&rows, &question.contenders);
+    let said = lab::verdict(&rows, &question.contenders);
+    let verdict = said.into_iter().map(|sentence| sentence.text).collect();
     let each = || {
         let contenders = question.contenders.iter();
         rows.iter().flat_map(move |row| contenders.clone().zip(&row.values).map(move |c| (row, c)))

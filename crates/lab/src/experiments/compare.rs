@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
+use serde::Serialize;
 use simnel_core::Span;
 use simnel_sim::{Direction, FlowResult, Outcome};
 
@@ -78,6 +79,15 @@ pub struct Row {
     pub measure: Quantity,
     /// By contender.
     pub values: Vec<Option<Estimate>>,
+}
+
+/// A sentence about what was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sentence {
+    /// Its words.
+    pub text: String,
+    /// True if the verdict stands on it: nobody folds it away.
+    pub decides: bool,
 }
 
 /// Everything that was simulated.
@@ -260,9 +270,9 @@ const NOTICEABLE: f64 = 0.05;
 
 /// Sentences of the verdict. For each measure they say who is better, if it is more than chance and
 /// can be noticed. The last says who is among the best most often. `names` are the contenders'.
-pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
-    let mut sentences = Vec::new();
-    let (mut judged, mut told_apart) = (0usize, 0usize);
+pub fn verdict(rows: &[Row], names: &[String]) -> Vec<Sentence> {
+    let mut differences = Vec::new();
+    let mut judged = 0usize;
     let mut among_best = vec![0usize; names.len()];
     for row in rows {
         let values: Option<Vec<Estimate>> = row.values.iter().copied().collect();
@@ -278,7 +288,6 @@ pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
         if worse.is_empty() {
             continue;
         }
-        told_apart += 1;
         let told = |of: &[usize]| {
             let each = of.iter().map(|one| {
                 let value = crate::statistics::number(values[*one].mean);
@@ -286,19 +295,28 @@ pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
             });
             each.collect::<Vec<_>>().join(", ")
         };
-        sentences.push(format!(
-            "{}, {}: {} better than {}.",
-            row.workload,
-            row.measure,
-            told(&equal),
-            told(&worse)
-        ));
+        let (workload, measure) = (row.workload, row.measure);
+        let text = format!("{workload}, {measure}: {} better than {}.", told(&equal), told(&worse));
+        differences.push((text, equal, worse));
     }
     let alone = |one: &Estimate| one.half_width.is_none();
     let is_one_run = rows.iter().flat_map(|row| &row.values).flatten().any(alone);
     let title = if is_one_run { "Verdict, chance not counted: one run each" } else { "Verdict" };
-    sentences.push(format!("{title}: {}", summary(names, &among_best, judged, told_apart)));
-    sentences
+    let last = format!("{title}: {}", summary(names, &among_best, judged, differences.len()));
+    let is_in = contest(&among_best);
+    let sentences = differences.into_iter().map(|(text, equal, worse)| {
+        let decides = [equal, worse].iter().all(|side| side.iter().any(|one| is_in[*one]));
+        Sentence { text, decides }
+    });
+    sentences.chain([Sentence { text: last, decides: true }]).collect()
+}
+
+/// Those between whom it is decided: who is among the best most often, and who is next. What tells
+/// some of them apart, in favour of whomever, is what their counts are made of.
+fn contest(among_best: &[usize]) -> Vec<bool> {
+    let first = among_best.iter().max();
+    let next = among_best.iter().filter(|count| Some(*count) < first).max();
+    among_best.iter().map(|count| Some(count) == first || Some(count) == next).collect()
 }
 
 /// True if `one` is worse than the best by more than chance and by an amount that is worth a word.
@@ -377,9 +395,33 @@ mod tests {
         };
         let said = go(&question(["pfifo limit 1000", "cake bandwidth {rate}"]));
         let last = said.last().expect("a verdict");
-        assert!(last.starts_with("Verdict: `cake bandwidth {rate}` on this line"), "{said:?}");
+        assert!(last.text.starts_with("Verdict: `cake bandwidth {rate}` on this line"), "{said:?}");
+        assert!(said.len() > 5 && said.iter().all(|one| one.decides), "between two all does");
         let said = go(&question(["fq_codel", "fq_codel limit 10240"]));
-        assert_eq!(said, ["Verdict: no difference that anybody would notice."]);
+        let text = "Verdict: no difference that anybody would notice.".into();
+        assert_eq!(said, [Sentence { text, decides: true }]);
+    }
+
+    #[test]
+    fn what_tells_the_first_from_the_next_decides() {
+        let row = |means: &[f64]| Row {
+            workload: "full both ways",
+            measure: Download,
+            values: means.iter().map(|mean| Estimate::of(&[*mean, *mean])).collect(),
+        };
+        let decides = |rows: &[&[f64]]| {
+            let names: Vec<String> = ["a", "b", "c"].map(String::from).into();
+            let rows: Vec<Row> = rows.iter().map(|means| row(means)).collect();
+            verdict(&rows, &names).iter().map(|one| one.decides).collect::<Vec<_>>()
+        };
+        // Of four measures `a` is among the best in three, `b` in two, and `c` in one.
+        let counts: [&[f64]; 4] =
+            [&[9.0, 9.0, 1.0], &[9.0, 1.0, 1.0], &[9.0, 1.0, 1.0], &[1.0, 9.0, 9.0]];
+        assert_eq!(decides(&counts), [false, true, true, true, true]);
+        // A draw of all: whatever tells them apart.
+        assert_eq!(decides(&[&[9.0, 1.0, 1.0], &[1.0, 9.0, 1.0], &[1.0, 1.0, 9.0]]), [true; 4]);
+        // A draw of two, and one behind them.
+        assert_eq!(decides(&[&[9.0, 9.0, 1.0], &[9.0, 9.0, 9.0]]), [true; 2]);
     }
 
     #[test]
@@ -413,7 +455,7 @@ mod tests {
         assert_eq!(row(CallQuality).expect("a row").values.iter().flatten().count(), 2);
         let said = verdict(&compared.rows, &starved.contenders);
         let last = said.last().expect("a verdict");
-        assert!(last.starts_with("Verdict, chance not counted: one run each: "), "{last}");
+        assert!(last.text.starts_with("Verdict, chance not counted: one run each: "), "{last:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::Serialize;
 use simnel_scenario::summary::{Application, Summary};
 
 use super::page;
+use crate::experiments::compare::Sentence;
 use crate::experiments::scenario::Case;
 
 /// Runs of a discipline whose series the page of one scenario has; of others it has the figures.
@@ -23,8 +24,9 @@ pub struct Result<'a> {
     pub words: Vec<String>,
     /// Scenarios, each with its runs.
     pub cases: Vec<Case>,
-    /// Sentences that the figures alone do not give, the most important one first.
-    pub said: Vec<String>,
+    /// Sentences that the figures alone do not give, the most important one first. Those that do
+    /// not decide are folded.
+    pub said: Vec<Sentence>,
     /// The scenario's text, so that anybody can run it again.
     pub scenario: &'a str,
 }

@@ -7,7 +7,7 @@ use simnel_scenario::summary::{Application, GroupSummary, LineSummary, Summary, 
 use simnel_scenario::Scenario;
 
 use super::result::Result;
-use crate::experiments::compare::called;
+use crate::experiments::compare::{called, Sentence};
 use crate::experiments::scenario::Case;
 
 /// The summaries of one discipline, over its seeds.
@@ -308,7 +308,8 @@ pub fn page(
     let words: Vec<String> = contenders.iter().map(|one| one.words.clone()).collect();
     let is_plain = short.iter().collect::<BTreeSet<_>>().len() == short.len();
     let (all, stopped) = (summaries.len(), summaries.iter().filter(|one| !one.complete).count());
-    let said = are_alike(&contenders).then(|| super::text::ALIKE.to_string());
+    let alike = || Sentence { text: super::text::ALIKE.into(), decides: true };
+    let said = are_alike(&contenders).then(alike);
     let runs = contenders.iter().map(|one| one.runs.iter().copied().cloned().collect()).collect();
     let result = Result {
         question: &scenario.question,

@@ -88,8 +88,8 @@ fn usual(args: &Args) -> PathBuf {
 
 fn whole_page(args: &Args, done: Compared, stopped: bool) -> serde_json::Result<String> {
     let names = compare::called(&args.contenders);
-    let said = compare::verdict(&done.rows, &names);
-    let mut said: Vec<String> = said.iter().map(|sentence| sentence.replace('`', "")).collect();
+    let mut said = compare::verdict(&done.rows, &names);
+    said.iter_mut().for_each(|sentence| sentence.text = sentence.text.replace('`', ""));
     // The verdict ends the table, and begins the page.
     said.rotate_right(1);
     let title = format!("{} on {}, {}", names.join(" or "), args.line, args.rtt);
@@ -118,7 +118,7 @@ fn lines(rows: &[Row], names: &[String]) -> Vec<Vec<String>> {
 fn table(rows: &[Row], names: &[String], out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}", text::table(&lines(rows, names), 2..2 + names.len(), terminal::width()))?;
     writeln!(out)?;
-    compare::verdict(rows, names).iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
+    compare::verdict(rows, names).iter().try_for_each(|one| writeln!(out, "{}", one.text))
 }
 
 fn json(rows: &[Row], names: &[String], out: &mut dyn Write) -> io::Result<()> {
