@@ -6,7 +6,7 @@ import { inWords } from "./fault";
 import { Form } from "./form";
 import { load } from "./load";
 import type { Job, Shown, Summary } from "./messages";
-import { Broken, Pool, Wrong } from "./pool";
+import { Broken, Cancelled, Pool, Wrong } from "./pool";
 import { printed } from "./printed";
 import { asked, fromAddress, toAddress, toCommand, toToml, usual, words } from "./question";
 import { Watch } from "./watch";
@@ -26,12 +26,42 @@ const PATIENCE_MS = 400;
 const $ = <T extends HTMLElement>(selector: string) => document.querySelector<T>(selector)!;
 const status = $("#status");
 
-/** Runs of one question with further seeds, as far as they are. */
-interface Repetitions {
-    jobs: ((seed: number) => Job)[];
-    runs: Shown[][];
-    most: number;
+/** What was asked of one discipline, as far as it is. */
+interface Asked {
+    words: string;
+    job: (seed: number) => Job;
+    /** Of the first seed; null until it has come. */
+    first: Shown | Error | null;
+    /** The runs that are shown, and the later seeds of those that are not. */
+    runs: Shown[];
     missing: number[];
+}
+
+/** A question with all its seeds. */
+interface Repetitions {
+    text: string;
+    most: number;
+    asked: Asked[];
+}
+
+/** Another worker may do what broke some; wrong words stay wrong. */
+function isOpen({ first }: Asked): boolean {
+    return first === null || first instanceof Broken;
+}
+
+/** Those that are shown. */
+function there({ asked }: Repetitions): Asked[] {
+    return asked.filter(({ runs }) => runs.length > 0);
+}
+
+/** Later seeds that one of those that are shown lacks. */
+function missing(repetitions: Repetitions): number[] {
+    return [...new Set(there(repetitions).flatMap((each) => each.missing))].sort((a, b) => a - b);
+}
+
+/** Seeds of which there is all that is shown. */
+function done(repetitions: Repetitions): number {
+    return there(repetitions).length > 0 ? repetitions.most - missing(repetitions).length : 0;
 }
 
 /** The same disciplines twice are refused, as `simnel sim` refuses them. */
@@ -66,7 +96,7 @@ class Lab {
     private wanted = new AbortController();
     /** Ends what runs to be watched. */
     private watched = new AbortController();
-    /** What `go on` goes on with; null until the first picture is there. */
+    /** What `go on` goes on with; null until something is asked. */
     private repetitions: Repetitions | null = null;
     private readonly stop = $<HTMLButtonElement>("#stop");
     private readonly example = $<HTMLSelectElement>("#example");
@@ -153,8 +183,9 @@ class Lab {
         window.clearTimeout(this.patience);
         this.patience = undefined;
         this.since = null;
-        const { most = 0, missing = [] } = this.repetitions ?? {};
-        say(this.repetitions ? `${most - missing.length} of ${most} runs: stopped` : "Stopped before there was a picture.");
+        const { repetitions } = this;
+        const count = repetitions ? done(repetitions) : 0;
+        say(repetitions && count > 0 ? `${count} of ${repetitions.most} runs: stopped` : "Stopped before there was a picture.");
     }
 
     /** Ends what runs, and offers to go on. */
@@ -165,7 +196,8 @@ class Lab {
     }
 
     private goOn(): Promise<void> {
-        return this.repetitions ? this.repeat(this.renewed(), this.repetitions) : this.ask();
+        // Whoever has changed something meanwhile asks something else.
+        return this.repetitions && !this.isStale ? this.carryOn(this.repetitions) : this.ask();
     }
 
     /** The signal of what begins now; what was before is over. */
@@ -179,81 +211,104 @@ class Lab {
 
     private async ask(): Promise<void> {
         this.isStale = false;
-        this.repetitions = null;
         window.clearTimeout(this.patience);
         this.patience = undefined;
+        const question = structuredClone(this.question);
+        const text = toToml(question);
+        this.repetitions = {
+            text,
+            most: question.runs,
+            asked: question.disciplines.map((each): Asked => ({
+                words: words(question, each),
+                job: (seed) => ({ text, name: "line", words: words(question, each), seed }),
+                first: null,
+                runs: [],
+                missing: Array.from({ length: question.runs - 1 }, (_, n) => n + 2),
+            })),
+        };
+        await this.carryOn(this.repetitions);
+    }
+
+    /** What is missing: the first seed, which is drawn at once, then all others. */
+    private async carryOn(repetitions: Repetitions): Promise<void> {
+        const signal = this.renewed();
+        const isWhole = there(repetitions).length > 0 && !repetitions.asked.some(isOpen);
+        if (!isWhole) await this.begin(signal, repetitions);
+        if (signal.aborted) return;
+        if (this.isStale) return this.ask();
+        await this.repeat(signal, repetitions);
+    }
+
+    /** The first seed of those that lack it. */
+    private async begin(signal: AbortSignal, repetitions: Repetitions): Promise<void> {
+        const { asked, text } = repetitions;
         this.since = performance.now();
         performance.mark("change");
         this.watched.abort();
         this.watched = new AbortController();
-        const signal = this.renewed();
-        const question = structuredClone(this.question);
-        const text = toToml(question);
-        const jobs = question.disciplines.map((each) => (seed: number): Job => ({
-            text, name: "line", words: words(question, each), seed,
-        }));
         say("Simulating…");
-        const first = eachOnce(await Promise.all(jobs.map((job) => this.attempt(job(1), signal))));
+        await Promise.all(asked.filter(isOpen).map(async (each) => {
+            const result = await this.attempt(each.job(1), signal);
+            // What had come before a stop is kept.
+            if (!(result instanceof Cancelled)) each.first = result;
+        }));
         if (signal.aborted) return;
         performance.measure("simulated", "change");
         this.since = null;
+        const first = eachOnce(asked.map((each) => each.first!));
         this.complain(first);
-        const names = question.disciplines.map((each) => words(question, each));
-        const runs = first.map((each) => (isShown(each) ? [each] : []));
-        const shown = {
-            names: names.filter((_, n) => runs[n]!.length > 0),
-            runs: runs.filter((each) => each.length > 0),
-        };
-        this.shown = shown;
+        asked.forEach((each, n) => {
+            const result = first[n]!;
+            if (!isShown(result)) each.runs = [];
+            else if (each.runs.length === 0) each.runs = [result];
+        });
+        const all = there(repetitions);
+        this.shown = { names: all.map((each) => each.words), runs: all.map(({ runs }) => runs) };
         this.draw();
         // Nothing else is begun before the picture is there.
         await painted();
         performance.measure("first picture", "change");
-        if (signal.aborted) return;
+        // What was stopped has its picture, what was changed has another one.
+        if (this.repetitions !== repetitions) return;
         this.charts.finish();
         this.pool.refill();
-        if (this.isStale) return this.ask();
+        if (this.isStale) return;
         this.text = text;
-        this.watch.renew(shown.names);
-        this.repetitions = {
-            jobs: jobs.filter((_, n) => runs[n]!.length > 0),
-            runs: shown.runs,
-            most: question.runs,
-            missing: Array.from({ length: question.runs - 1 }, (_, n) => n + 2),
-        };
-        await this.repeat(signal, this.repetitions);
+        this.watch.renew(this.shown.names);
     }
 
     /** Further seeds, as many at once as there are cores. */
     private async repeat(signal: AbortSignal, repetitions: Repetitions): Promise<void> {
-        const { jobs, runs, most } = repetitions;
+        const { asked, most } = repetitions;
         let drawn = performance.now();
-        const done = () => most - repetitions.missing.length;
-        const broken: Error[] = [];
-        if (jobs.length > 0) {
-            await Promise.all(repetitions.missing.map(async (seed) => {
-                const more = await Promise.all(jobs.map((job) => this.attempt(job(seed), signal)));
-                if (signal.aborted) return;
-                if (!more.every(isShown)) return void broken.push(more.find((each) => !isShown(each)) as Error);
-                more.forEach((shown, n) => runs[n]!.push(shown));
-                repetitions.missing = repetitions.missing.filter((other) => other !== seed);
-                say(`${done()} of ${most} runs`);
-                if (performance.now() - drawn > 250) {
-                    drawn = performance.now();
-                    void this.redraw();
-                }
-            }));
+        const broken = asked.flatMap(({ first }) => (first instanceof Broken ? [first as Error] : []));
+        const all = there(repetitions);
+        await Promise.all(missing(repetitions).map(async (seed) => {
+            const lacking = all.filter((each) => each.missing.includes(seed));
+            const more = await Promise.all(lacking.map(({ job }) => this.attempt(job(seed), signal)));
             if (signal.aborted) return;
-            if (done() > 1) await this.redraw();
-            if (signal.aborted) return;
-            document.documentElement.dataset.runs = String(done());
-            const [first] = broken;
-            if (first) {
-                this.pause();
-                return say(`${done()} of ${most} runs; ${broken.length} broke off: ${first instanceof Broken ? first.why : first.message}`);
+            if (!more.every(isShown)) return void broken.push(more.find((each) => !isShown(each)) as Error);
+            lacking.forEach((each, n) => {
+                each.runs.push(more[n] as Shown);
+                each.missing = each.missing.filter((other) => other !== seed);
+            });
+            say(`${done(repetitions)} of ${most} runs`);
+            if (performance.now() - drawn > 250) {
+                drawn = performance.now();
+                void this.redraw();
             }
-            say(done() === 1 ? "1 run" : `${done()} runs${this.repeated(done())}`);
+        }));
+        if (signal.aborted) return;
+        const count = done(repetitions);
+        if (count > 1) await this.redraw();
+        if (signal.aborted) return;
+        if (count > 0) document.documentElement.dataset.runs = String(count);
+        const [first] = broken;
+        if (first) {
+            this.pause();
+            return say(`${count} of ${most} runs; ${broken.length} broke off: ${first instanceof Broken ? first.why : first.message}`);
         }
+        if (count > 0) say(count === 1 ? "1 run" : `${count} runs${this.repeated(count)}`);
         this.stop.hidden = true;
     }
 

@@ -115,7 +115,7 @@ async function haste(browser, address) {
 const SLIPS = `addEventListener("message", (event) => {
     if (event.data.kind !== "run") return;
     const request = new XMLHttpRequest();
-    request.open("GET", "slip?" + event.data.seed, false);
+    request.open("GET", "slip?" + new URLSearchParams({ seed: event.data.seed, words: event.data.words }), false);
     request.send();
     if (request.responseText === "") return;
     event.stopImmediatePropagation();
@@ -124,7 +124,7 @@ const SLIPS = `addEventListener("message", (event) => {
     else throw new Error("injected");
 });`;
 
-/** A page whose workers ask `runs.slip` before each run of a seed; `runs.asked` says how often they did. */
+/** A page whose workers ask `runs.slip` before each run of a seed and of words; `runs.asked` says how often they did. */
 async function slipping(browser, address) {
     const worker = await (await fetch(`${address}worker.js`)).text();
     const runs = { asked: 0, slip: () => "" };
@@ -132,7 +132,8 @@ async function slipping(browser, address) {
     await page.route("**/worker.js", (route) => route.fulfill({ contentType: "text/javascript", body: SLIPS + worker }));
     await page.route("**/slip?*", (route) => {
         runs.asked += 1;
-        return route.fulfill({ contentType: "text/plain", body: runs.slip(Number(new URL(route.request().url()).search.slice(1))) });
+        const of = new URL(route.request().url()).searchParams;
+        return route.fulfill({ contentType: "text/plain", body: runs.slip(Number(of.get("seed")), of.get("words")) });
     });
     return { page, runs };
 }
@@ -159,9 +160,26 @@ async function breaking(browser, address) {
         await says(page, "#status", /^8 runs/);
         await go.waitFor({ state: "hidden" });
     }
+    // The first seed as well: of one discipline, with all that the others have done, and of all.
+    runs.asked = 0;
+    runs.slip = (seed, words) => (seed === 1 && words.startsWith("cake") ? "throw" : "");
+    await page.reload();
+    await says(page, "#status", /^8 of 8 runs; 1 broke off: .*injected$/);
+    await says(page, "#remark", /^the simulation broke off: .*injected$/);
+    assert.equal(await page.locator("#legend").innerText(), "pfifo limit 1000");
+    runs.slip = () => "";
+    await go.click();
+    await says(page, "#status", /^8 runs: lines are medians/);
+    await says(page, "#verdict", /Calls stay clear/);
+    assert.equal(runs.asked, 18, "nothing is done again that was done");
     runs.slip = () => "throw";
     await page.reload();
     await says(page, "#remark", /^the simulation broke off: .*injected$/);
+    await says(page, "#status", /^0 of 8 runs; 2 broke off: .*injected$/);
+    runs.slip = () => "";
+    await go.click();
+    await says(page, "#status", /^8 runs: lines are medians/);
+    await says(page, "#remark", /^$/);
     await page.context().close();
 }
 
