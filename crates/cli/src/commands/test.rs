@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+#[cfg(feature = "lab")]
+use std::time::SystemTime;
 
 use miette::IntoDiagnostic;
 use simnel_measure::{
@@ -12,7 +14,7 @@ use simnel_measure::{
 };
 
 #[cfg(feature = "lab")]
-use super::lab::place;
+use super::lab::{line_page, place};
 use super::{misuse, misuse_with_help, output_failed, serve};
 use crate::terminal;
 
@@ -74,8 +76,8 @@ pub struct Args {
     /// Print one JSON object.
     #[arg(short, long)]
     json: bool,
-    /// A page with charts, to be shared: a path that ends in .html, or a folder for line.html
-    /// [default: no page].
+    /// A page with charts, to be shared: a path that ends in .html, or a folder for pages named by
+    /// their time [default: no page].
     #[cfg(feature = "lab")]
     #[arg(long, value_name = "PATH", alias = "html")]
     report: Option<PathBuf>,
@@ -133,7 +135,9 @@ fn ways(text: &str) -> miette::Result<Vec<Way>> {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let options = args.options()?;
     #[cfg(feature = "lab")]
-    let page = place::page("test", args.report.as_deref(), "line.html".into(), false, &[])?;
+    let usual = line_page::usual(SystemTime::now());
+    #[cfg(feature = "lab")]
+    let page = place::page("test", args.report.as_deref(), usual, false, &[])?;
     let measured = with_progress(&options);
     let report: &Report = match &measured {
         Ok(report) => report,
@@ -148,7 +152,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     // A page that cannot be written takes no result away.
     #[cfg(feature = "lab")]
     if let Some(page) = page {
-        page.store(super::lab::line_page::page(report))?;
+        page.store(line_page::page(report))?;
+        if !args.json {
+            writeln!(out, "page: {}", page.path.display()).map_err(output_failed)?;
+        }
     }
     measured.map(|_| ExitCode::SUCCESS).into_diagnostic()
 }

@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use crate::{text, unwrapped, SIMNEL};
@@ -143,8 +144,8 @@ fn history_on_a_full_disk_is_told_and_ends_nothing() {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("No space left"), "{answer}");
 }
 
-#[test]
-fn a_page_that_cannot_be_written_takes_no_result_away() {
+/// `simnel serve --test` on an address of its own.
+fn test_server() -> (Ended, String) {
     let child = Command::new(SIMNEL)
         .args(["serve", "--test", "--listen", "127.0.0.1:0"])
         .stderr(Stdio::piped())
@@ -154,14 +155,43 @@ fn a_page_that_cannot_be_written_takes_no_result_away() {
     BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
     let (_, address) = said.split_once("listening at ").expect("it listens");
     let (address, _) = address.split_once(',').expect("an address");
-    let load = ["--seconds", "1", "--load", "download", "--gateway", "none"];
-    let output = Command::new(SIMNEL)
-        .args(["test", "--server", address, "--report", "/dev/full"])
-        .args(load)
+    (server, address.to_owned())
+}
+
+/// A short measurement with a page at `report`.
+fn measure(address: &str, report: &Path) -> Output {
+    Command::new(SIMNEL)
+        .args(["test", "--server", address, "--seconds", "1", "--load", "download"])
+        .args(["--gateway", "none", "--report"])
+        .arg(report)
         .output()
-        .expect("the program starts");
+        .expect("the program starts")
+}
+
+#[test]
+fn a_page_that_cannot_be_written_takes_no_result_away() {
+    let (_server, address) = test_server();
+    let output = measure(&address, Path::new("/dev/full"));
     assert_eq!(output.status.code(), Some(1));
     let (result, errors) = (text(&output.stdout), text(&output.stderr));
     assert!(result.contains("download") && result.contains("Grade"), "{result}");
     assert!(errors.contains("cannot write /dev/full: No space left"), "{errors}");
+}
+
+#[test]
+fn before_and_after_stand_side_by_side() {
+    let (_server, address) = test_server();
+    let room = tempfile::tempdir().unwrap();
+    let pages = room.path().join("pages");
+    let told = [(); 2].map(|()| {
+        let output = measure(&address, &pages);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let said = text(&output.stdout);
+        let (_, page) = said.trim_end().rsplit_once("page: ").expect("the page's name is told");
+        PathBuf::from(page)
+    });
+    let mut there: Vec<PathBuf> =
+        std::fs::read_dir(&pages).unwrap().map(|entry| entry.unwrap().path()).collect();
+    there.sort();
+    assert_eq!(there, told);
 }
