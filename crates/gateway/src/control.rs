@@ -99,6 +99,9 @@ pub struct Reply {
     /// For `show`: the reason why nothing passes the interface, or passes unshaped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Change>,
+    /// For `show`: what makes it worse than it could be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// For `show`: what makes the rates follow the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autorate: Option<autorate::Report>,

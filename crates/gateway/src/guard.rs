@@ -142,7 +142,9 @@ pub(crate) fn run(board: &Board, line: &OwnedFd, daemon: &OwnedFd) {
     sys::block_all_signals();
     let _ = rustix::thread::set_name(c"simnel-guard");
     // All these only make it surer; without the right to them it guards as well as it can.
-    let _ = sys::realtime(PRIORITY);
+    // The daemon says so.
+    let refused = sys::realtime(PRIORITY).is_err();
+    board.guard_refused.store(refused.into(), Ordering::Relaxed);
     // What is mapped later could fail where the capability counts, which is given up.
     let _ = sys::lock_memory(MlockAllFlags::CURRENT);
     let mut watched = [const { None }; SLOTS];

@@ -69,6 +69,7 @@ mod passage;
 mod passing;
 pub mod presence;
 mod privileges;
+mod realtime;
 pub mod record;
 mod reloaded;
 mod routes;

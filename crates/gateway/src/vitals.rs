@@ -34,6 +34,8 @@ pub(crate) struct Board {
     pub(crate) daemon: AtomicU32,
     /// Turns of the guard.
     pub(crate) guard: AtomicU32,
+    /// 1 if the guard was refused real-time priority.
+    pub(crate) guard_refused: AtomicU32,
     /// The lane that made the guard step in, counted from 1; 0 for none.
     pub(crate) hung: AtomicU32,
     lanes: [Lane; LANES],

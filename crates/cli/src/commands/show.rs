@@ -69,6 +69,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         if let Some(trouble) = &reply.trouble {
             crate::say!("simnel: {name}: {trouble}");
         }
+        for warning in &reply.warnings {
+            crate::say!("simnel: {name}: {warning}");
+        }
         tell_trials(&name, &reply.trials);
         if let Some(autorate) = reply.autorate.filter(|_| !args.classes) {
             if !args.json {

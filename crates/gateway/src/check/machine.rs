@@ -7,6 +7,7 @@ use rustix::thread::{capabilities, CapabilitySet};
 use rustix::time::{clock_getres, ClockId};
 
 use super::{read, Finding, Level};
+use crate::realtime::Obstacle;
 use crate::sys;
 
 /// Time for which the processor is watched.
@@ -14,11 +15,16 @@ const WATCHED: Duration = Duration::from_millis(200);
 
 pub(super) fn findings() -> Vec<Finding> {
     let effective = capabilities(None).ok().map(|sets| sets.effective);
-    vec![rights(effective, sys::lock_limit().ok().flatten()), processor(), clock()]
+    let limit = sys::lock_limit().ok().flatten();
+    vec![rights(effective, Obstacle::find(), limit), processor(), clock()]
 }
 
-/// `limit`: bytes that may be locked into memory.
-fn rights(effective: Option<CapabilitySet>, limit: Option<u64>) -> Finding {
+/// `obstacle`: before threads in real time; `limit`: bytes that may be locked into memory.
+fn rights(
+    effective: Option<CapabilitySet>,
+    obstacle: Option<Obstacle>,
+    limit: Option<u64>,
+) -> Finding {
     const ID: &str = "rights";
     let Some(effective) = effective else {
         return Finding::unknown(ID, "which rights there are", "capget(2) is refused");
@@ -29,22 +35,22 @@ fn rights(effective: Option<CapabilitySet>, limit: Option<u64>) -> Finding {
         let fix = "run as root: `sudo simnel check`";
         return Finding::new(Level::Note, ID, "without CAP_NET_ADMIN", why, fix);
     }
-    let in_time = effective.contains(CapabilitySet::SYS_NICE);
     let locked = limit.is_none()
         || effective.intersects(CapabilitySet::SYS_RESOURCE | CapabilitySet::IPC_LOCK);
-    let lacks: Vec<&str> = [
-        (in_time, "CAP_SYS_NICE (threads in real time)"),
-        (locked, "an unlimited RLIMIT_MEMLOCK (memory that is never swapped out)"),
-    ]
-    .into_iter()
-    .filter_map(|(is_there, name)| (!is_there).then_some(name))
-    .collect();
+    let in_time = obstacle
+        .map(|obstacle| (format!("{} (threads in real time)", obstacle.lack()), obstacle.fix()));
+    let in_memory = (!locked).then(|| {
+        let lack = "an unlimited RLIMIT_MEMLOCK (memory that is never swapped out)";
+        (lack.to_owned(), "`ulimit -l unlimited`, or the systemd unit")
+    });
+    let (lacks, fixes): (Vec<String>, Vec<&str>) =
+        [in_time, in_memory].into_iter().flatten().unzip();
     if lacks.is_empty() {
-        return Finding::ok(ID, "CAP_NET_ADMIN, CAP_SYS_NICE, and memory may be locked");
+        return Finding::ok(ID, "CAP_NET_ADMIN, threads in real time, and memory may be locked");
     }
     let what = format!("without {}", lacks.join(" and "));
     let why = "on a busy machine packets leave later than they should";
-    Finding::new(Level::Note, ID, what, why, "run as root, or by the systemd unit")
+    Finding::new(Level::Note, ID, what, why, fixes.join("; "))
 }
 
 fn processor() -> Finding {
@@ -181,15 +187,18 @@ mod tests {
 
     #[test]
     fn rights_that_lack_are_named() {
-        let both = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_NICE;
-        assert_eq!(rights(Some(both), None).level, Level::Ok);
-        let root = both | CapabilitySet::SYS_RESOURCE;
-        assert_eq!(rights(Some(root), Some(8 << 20)).level, Level::Ok);
-        let some = rights(Some(both), Some(8 << 20));
+        let admin = CapabilitySet::NET_ADMIN;
+        assert_eq!(rights(Some(admin), None, None).level, Level::Ok);
+        let root = admin | CapabilitySet::SYS_RESOURCE;
+        assert_eq!(rights(Some(root), None, Some(8 << 20)).level, Level::Ok);
+        let some = rights(Some(admin), None, Some(8 << 20));
         assert!(some.what.contains("MEMLOCK") && !some.what.contains("NICE"), "{some:?}");
-        let some = rights(Some(CapabilitySet::NET_ADMIN), None);
+        let some = rights(Some(admin), Some(Obstacle::Right), None);
         assert!(some.what.contains("NICE") && !some.what.contains("MEMLOCK"), "{some:?}");
-        assert!(rights(Some(CapabilitySet::empty()), None).why.contains("not seen"));
+        let both = rights(Some(admin), Some(Obstacle::Share), Some(8 << 20));
+        assert!(both.what.contains("control group") && both.what.contains("MEMLOCK"), "{both:?}");
+        assert!(both.fix.contains("--cpu-rt-runtime") && both.fix.contains("unit"), "{both:?}");
+        assert!(rights(Some(CapabilitySet::empty()), None, None).why.contains("not seen"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows;
 use crate::notice::Notice;
+use crate::realtime::Obstacle;
 use crate::server::{Asked, MAX_CONNECTIONS};
 use crate::supervisor::Event;
 use crate::sys;
@@ -79,13 +80,20 @@ impl Daemon {
             let trials = self.trials.left(interface, sys::now());
             return steering.tell(&question, trials);
         }
+        let guards = self.guards_obstacle();
         let here = self.served.iter_mut().find(|served| served.is(interface));
-        let Some(Served { gateway, presence, driver, .. }) = here else { return Ok(Reply::done()) };
+        let Some(Served { gateway, presence, driver, obstacle, .. }) = here else {
+            return Ok(Reply::done());
+        };
         match question {
             Request::Show {} => gateway.show().map(|reports| Reply {
                 qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
                 trials: self.trials.left(interface, sys::now()),
                 trouble: presence.trouble().cloned(),
+                warnings: [obstacle.map(Obstacle::of_threads), guards.map(Obstacle::of_guard)]
+                    .into_iter()
+                    .flatten()
+                    .collect(),
                 autorate: driver.as_ref().map(|driver| driver.report(sys::now())),
                 ..Reply::done()
             }),

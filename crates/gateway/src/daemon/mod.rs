@@ -35,6 +35,7 @@ pub use crate::notice::Notice;
 use crate::notice::Told;
 use crate::presence::{Change, Presence, Shaper};
 use crate::privileges::{self, User};
+use crate::realtime::Obstacle;
 use crate::server::Server;
 pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
 use crate::settings::{Backend, Settings};
@@ -69,6 +70,8 @@ pub struct Daemon {
     ports: Vec<PortSockets>,
     /// Time of the next look at what has become of interfaces.
     next_look: Time,
+    /// Of the guard's priority.
+    guard_told: Told,
     notice: Box<dyn FnMut(Notice)>,
 }
 
@@ -108,6 +111,8 @@ struct Served {
     presence: Presence,
     /// Controller of its rates; None where they do not follow the line.
     driver: Option<Driver>,
+    /// The reason why its threads are not in real time, if they should be.
+    obstacle: Option<Obstacle>,
     /// Of following the interface's own figures.
     device: Told,
     /// Of following the clock and control groups.
@@ -183,6 +188,7 @@ impl Daemon {
             probes,
             ports,
             next_look: Time::ZERO,
+            guard_told: Told::default(),
             notice: Box::new(notice),
         })
     }
@@ -242,13 +248,16 @@ impl Daemon {
             None => None,
         };
         warnings.extend(gateway.warnings());
+        let obstacle = gateway.obstacle();
+        warnings.extend(obstacle.map(|obstacle| format!("{interface}: {}", obstacle.of_threads())));
         let shaper = Shaper::Process(gateway.queues());
         let (presence, tables) =
             Presence::new(&interface, shaper, gateway.is_for_port(), sys::now());
         warnings.extend(tables);
         let [device, told] = Default::default();
-        self.served.push(Served { gateway, presence, driver, device, told });
+        self.served.push(Served { gateway, presence, driver, obstacle, device, told });
         warnings.into_iter().for_each(|warning| self.warn(warning));
+        self.tell_of_guard();
         (self.notice)(Notice::Up(interface.clone()));
         if was_open {
             (self.notice)(Notice::Chosen(interface, choice));
@@ -369,7 +378,7 @@ impl Daemon {
         self.next_look = now + LOOK;
         let mut changes = Vec::new();
         let mut warnings = Vec::new();
-        for Served { gateway, presence, driver, device, told } in &mut self.served {
+        for Served { gateway, presence, driver, device, told, .. } in &mut self.served {
             let interface = gateway.interface().to_owned();
             for change in presence.look(now) {
                 if let Change::Mtu(_) | Change::QueueLength(_) | Change::Back = change {
@@ -512,6 +521,19 @@ impl Daemon {
         }
     }
 
+    /// The obstacle between the guard and real-time priority, if it was refused that.
+    fn guards_obstacle(&self) -> Option<Obstacle> {
+        let refused = self.tether.board.guard_refused.load(Ordering::Relaxed) != 0;
+        refused.then(Obstacle::of_refused)
+    }
+
+    /// Says once that the guard is not in real time, where it has something to guard.
+    fn tell_of_guard(&mut self) {
+        let obstacle = self.guards_obstacle().filter(|_| !self.served.is_empty());
+        let news = obstacle.and_then(|obstacle| self.guard_told.news(obstacle.of_guard()));
+        news.into_iter().for_each(|text| self.warn(text));
+    }
+
     fn warn(&mut self, text: impl Into<String>) {
         (self.notice)(Notice::Warning(text.into()));
     }
@@ -574,6 +596,7 @@ impl Daemon {
                 // It asks again when it is another one.
                 let _ = served.gateway.be_guarded(&self.tether.guard);
             }
+            self.tell_of_guard();
         }
 
         self.answer_clients();

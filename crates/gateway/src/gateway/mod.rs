@@ -39,6 +39,7 @@ use crate::marks::{self, Choice};
 use crate::nfqueue::{self, KernelCounters};
 use crate::nft::{Family, Holder, Queues, Table, Wanted};
 use crate::passing;
+use crate::realtime::Obstacle;
 use crate::ruled::Ruled;
 use crate::segments::SegmentSizes;
 use crate::settings::Settings;
@@ -282,6 +283,14 @@ impl Gateway {
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
         let held = self.ports.as_ref().map(|_| ports::IN_OUR_MEMORY.to_owned());
         self.marks.warnings.iter().cloned().chain(held)
+    }
+
+    /// The obstacle, if a thread was refused the real-time priority that it was to have.
+    pub(crate) fn obstacle(&self) -> Option<Obstacle> {
+        let wanted = self.settings.tuning.realtime.is_some();
+        let has_none = |report: &Report| !report.status.counters.realtime;
+        let refused = wanted && self.show().is_ok_and(|all| all.iter().any(has_none));
+        refused.then(Obstacle::of_refused)
     }
 
     /// Settings that `up` was given.

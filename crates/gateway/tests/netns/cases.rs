@@ -27,6 +27,7 @@ use crate::marks;
 use crate::memory;
 use crate::names;
 use crate::others;
+use crate::realtime;
 use crate::rules;
 use crate::soak;
 use crate::steered;
@@ -84,6 +85,7 @@ pub const TOGETHER: &[Case] = &[
     ("rules_except_what_ipsec_will_encapsulate", kernel::rules_except_what_ipsec_will_encapsulate),
     ("marks_of_others_stay_as_they_are", kernel::marks_of_others_stay_as_they_are),
     ("privileges_are_given_up", control::privileges_are_given_up),
+    ("refused_real_time_is_told_once", realtime::refused_real_time_is_told_once),
     (
         "what_others_do_to_an_interface_is_followed",
         others::what_others_do_to_an_interface_is_followed,

@@ -23,6 +23,7 @@ mod measure;
 mod memory;
 mod names;
 mod others;
+mod realtime;
 mod rules;
 mod soak;
 mod steered;

@@ -22,6 +22,8 @@ pub struct World {
     pub control: PathBuf,
     /// The daemon finds groups of the second version at their usual place.
     pub cgroups: bool,
+    /// A command that begins the daemon's, if it is not begun alone.
+    pub started_by: Vec<String>,
     pub daemon: Option<Child>,
     bed: Testbed,
 }
@@ -52,7 +54,8 @@ impl World {
                 set("accept_dad", "0");
             }
         }
-        let world = World { places, control, cgroups: false, daemon: None, bed };
+        let world =
+            World { places, control, cgroups: false, started_by: Vec::new(), daemon: None, bed };
         for (line, left, right, net) in
             [("lan0", "c", "g", 1), ("wan0", "g", "s", 2), ("wan1", "g", "s", 3)]
         {
@@ -202,8 +205,10 @@ impl World {
     }
 
     pub fn daemon_command(&self, interfaces: &[&str], control: &std::path::Path) -> Command {
-        let mut command = Command::new("ip");
+        let mut words = self.started_by.iter().map(String::as_str).chain(["ip"]);
+        let mut command = Command::new(words.next().expect("ip"));
         command
+            .args(words)
             .args(["netns", "exec", &self.ns("g")])
             .arg(std::env::current_exe().unwrap())
             .env("GW_DAEMON", interfaces.join(";"))
