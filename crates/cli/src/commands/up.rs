@@ -14,7 +14,7 @@ use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::trial::Back;
 use simnel_gateway::words::{below, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{
-    check_name, join, lost_address, Backend, Direction, Error, Joined, Lanes, Settings,
+    check_name, join, lost_address, Backend, Direction, Error, Joined, Lanes, Settings, User,
 };
 
 use super::way_out::{exists, leads_out};
@@ -295,7 +295,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         };
         let choice = kernel::choose(&settings, kernel::up).into_diagnostic()?;
         if let Some(maker) = choice.maker {
-            in_kernel(&settings, maker, &choice.why, args.trial).into_diagnostic()?;
+            let why = without_daemon(choice.why, args.owner.user);
+            in_kernel(&settings, maker, &why, args.trial).into_diagnostic()?;
             joined.into_iter().for_each(Joined::keep);
             return Ok(ExitCode::SUCCESS);
         }
@@ -333,6 +334,14 @@ fn tell_trial(trial: Option<Span>, interface: &str) {
     if let Some(span) = trial {
         let left = duration(span);
         crate::say!("  on trial: ends in {left} unless `simnel keep {interface}` is said");
+    }
+}
+
+/// The reason `why` the kernel shapes, and what that means for the `user` that was named.
+fn without_daemon(why: String, user: Option<User>) -> String {
+    match user {
+        Some(_) => why + "; `--user` changes nothing, since no daemon stays",
+        None => why,
     }
 }
 
@@ -463,6 +472,18 @@ mod tests {
             let told = account("wan", |_| Some(config.clone()));
             assert!(told.contains(expected), "{told}");
         }
+    }
+
+    #[test]
+    fn a_user_of_no_daemon_is_told_of() {
+        let why = |user: Option<&str>| {
+            let user = user.map(|name| User::named(name).unwrap());
+            without_daemon("the module `simnel`".into(), user)
+        };
+        assert_eq!(why(None), "the module `simnel`");
+        assert!(
+            why(Some("0")).ends_with("`simnel`; `--user` changes nothing, since no daemon stays")
+        );
     }
 
     #[test]

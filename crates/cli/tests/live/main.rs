@@ -83,9 +83,7 @@ impl Live {
     /// The same with another directory of locks and sockets.
     fn start_in(&self, directory: &str, interface: &str, words: &str) -> Process {
         let socket = Path::new(directory).join(format!("{interface}.sock"));
-        let mut all: Vec<&str> = words.split_whitespace().collect();
-        all.extend(["--control-dir", directory]);
-        let mut process = self.home.gateway.spawn(SIMNEL, &all).unwrap();
+        let mut process = self.spawn_in(directory, words);
         let start = Instant::now();
         while !socket.exists() {
             if let Some(error) = process.failure() {
@@ -95,6 +93,13 @@ impl Live {
             thread::sleep(Duration::from_millis(10));
         }
         process
+    }
+
+    /// The same without waiting for anything.
+    fn spawn_in(&self, directory: &str, words: &str) -> Process {
+        let mut all: Vec<&str> = words.split_whitespace().collect();
+        all.extend(["--control-dir", directory]);
+        self.home.gateway.spawn(SIMNEL, &all).unwrap()
     }
 
     /// Runs a command on the gateway to its end.

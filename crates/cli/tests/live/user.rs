@@ -84,6 +84,41 @@ fn what_root_starts_becomes_the_user_that_is_named() {
     fs::remove_dir_all(directory).unwrap();
 }
 
+/// A process of the user's, where the kernel has no discipline that could shape.
+#[test]
+fn a_user_is_of_the_process_that_stays_or_told_that_none_does() {
+    let test = "a_user_is_of_the_process_that_stays_or_told_that_none_does";
+    let Some(live) = Live::beside_others(test) else { return };
+    let directory = std::env::temp_dir().join(format!("simnel-auto-{}", std::process::id()));
+    let at = directory.to_str().unwrap();
+    let words = "up wan download 9mbit upload 3mbit --backend auto";
+    let mut up = live.spawn_in(at, &format!("{words} --user nobody"));
+    let begun = Instant::now();
+    while !live.simnel_in(at, "show wan").status.success() {
+        assert!(begun.elapsed() < SECOND * 5, "`{words}` does not come up: {:?}", up.failure());
+        thread::sleep(SECOND / 20);
+    }
+    match directory.join("wan.sock").exists() {
+        true => assert_nobodys(up.id()),
+        false => {
+            let begun = Instant::now();
+            let said = loop {
+                // The error is made of what was said, whatever the end was.
+                if let Some(said) = up.failure() {
+                    break said.to_string();
+                }
+                assert!(begun.elapsed() < SECOND * 5, "`{words}` does not end");
+                thread::sleep(SECOND / 20);
+            };
+            assert!(said.contains("`--user` changes nothing, since no daemon stays"), "{said}");
+        }
+    }
+    assert!(live.simnel_in(at, "down wan").status.success());
+    drop(up);
+    assert!(live.is_clean());
+    let _ = fs::remove_dir_all(directory);
+}
+
 #[test]
 fn a_user_that_is_none_is_told_and_nothing_is_begun() {
     let Some(live) = Live::beside_others("a_user_that_is_none_is_told_and_nothing_is_begun") else {
