@@ -366,9 +366,15 @@ impl Client {
     /// Both directions as they run.
     ///
     /// # Errors
-    /// As [`Client::ask`].
+    /// As [`Client::ask`]; [`Error::Awaited`] before they do.
     pub fn show(&mut self) -> Result<Vec<Entry>, Error> {
-        Ok(self.ask(&Request::Show {})?.qdiscs.unwrap_or_default())
+        let reply = self.ask(&Request::Show {})?;
+        match reply.trouble {
+            Some(Change::Awaited(reason)) => {
+                Err(Error::Awaited { interface: self.interface.clone(), reason })
+            }
+            _ => Ok(reply.qdiscs.unwrap_or_default()),
+        }
     }
 
     /// Settings of one direction in `tc`'s words, by the daemon or the kernel that it lets shape;
@@ -498,7 +504,9 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_there_is_begun_by_nobody() {
         let directory = tempfile::tempdir().unwrap();
-        for (interface, advice) in [("lo", "`simnel up`"), ("nope0", "waits for it")] {
+        for (interface, advice) in
+            [("lo", "`simnel up`"), ("nope0", "`ip link` lists those there are")]
+        {
             let error = Client::connect(directory.path(), interface).map(drop).unwrap_err();
             assert!(error.to_string().ends_with(advice), "{error}");
         }

@@ -60,6 +60,13 @@ impl Lock {
         Ok(self)
     }
 
+    /// The same lock once more, which stays as long as one of both does.
+    pub(crate) fn again(&self) -> Result<Lock, Error> {
+        let file = self.file.try_clone();
+        let failed = |e| Error::system(format!("keeping {}", self.path.display()), e);
+        Ok(Lock { file: file.map_err(failed)?, path: self.path.clone() })
+    }
+
     /// True for the lock of `interface` in `directory`.
     pub(crate) fn is_of(&self, directory: &Path, interface: &str) -> bool {
         self.path == lock_path(directory, interface)
@@ -178,7 +185,10 @@ mod tests {
         assert!(Lock::take(&directory, "eth1").is_ok());
         assert!(is_locked(&directory, "eth0") && !is_locked(&directory, "eth1"));
         assert!(lock.is_of(&directory, "eth0") && !lock.is_of(&directory, "eth1"));
+        let again = lock.again().unwrap();
         drop(lock);
+        assert!(Lock::take(&directory, "eth0").is_err() && again.is_of(&directory, "eth0"));
+        drop(again);
         assert!(Lock::take(&directory, "eth0").is_ok());
         let mode = fs::metadata(directory.join("eth0.lock")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

@@ -310,7 +310,8 @@ pub enum Error {
         path.display(),
         match is_there {
             true => "start it with `simnel up`",
-            false => "there is no such interface now; a daemon with it in its file waits for it",
+            false => "there is no such interface, and no daemon waits for it; `ip link` lists \
+                      those there are",
         }
     )]
     NotUp {
@@ -320,6 +321,17 @@ pub enum Error {
         path: PathBuf,
         /// False if there is no such interface here.
         is_there: bool,
+    },
+    /// Its daemon could not take it over yet.
+    #[error(
+        "`{interface}` is not shaped yet, and waited for: {reason}; `simnel down {interface}` ends \
+         that"
+    )]
+    Awaited {
+        /// The interface.
+        interface: String,
+        /// The reason.
+        reason: String,
     },
     /// Its daemon has ended, and the supervisor is about to start another one.
     #[error(

@@ -49,8 +49,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
                 crate::say!("simnel: {error}");
             }
             client => {
-                rules.extend(client.and_then(|mut c| c.rules()).into_diagnostic()?);
                 nothing = false;
+                match client.and_then(|mut client| client.rules()) {
+                    // Of an interface that is waited for.
+                    Err(error @ Error::Remote(_)) if args.interface.is_none() => {
+                        crate::say!("simnel: {error}");
+                    }
+                    told => rules.extend(told.into_diagnostic()?),
+                }
             }
         }
     }

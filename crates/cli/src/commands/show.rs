@@ -11,6 +11,7 @@ use simnel_core::Span;
 use simnel_gateway::autorate::Report;
 use simnel_gateway::control::{Below, Client, Request};
 use simnel_gateway::kernel::{self, Listed, Shaped};
+use simnel_gateway::presence::Change;
 use simnel_gateway::trial::{Back, Left};
 use simnel_gateway::{Direction, Error, Lanes};
 
@@ -54,7 +55,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     shaped_names.dedup();
     let mut kernels = in_kernel(shaped)?;
     let mut shown = Shown::default();
-    let (mut autorates, mut shared) = (Vec::new(), Vec::new());
+    let (mut remarks, mut autorates, mut shared) = (Vec::new(), Vec::new(), Vec::new());
+    let mut awaited = false;
     for name in names {
         let mut client = match Client::connect(directory, &name) {
             // The socket of a daemon that was killed.
@@ -66,11 +68,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             client => client.into_diagnostic()?,
         };
         let reply = client.ask(&Request::Show {}).into_diagnostic()?;
-        if let Some(trouble) = &reply.trouble {
-            crate::say!("simnel: {name}: {trouble}");
-        }
-        for warning in &reply.warnings {
-            crate::say!("simnel: {name}: {warning}");
+        awaited |= matches!(reply.trouble, Some(Change::Awaited(_)));
+        let trouble = reply.trouble.iter().map(|trouble| ("trouble", trouble.to_string()));
+        let warnings = reply.warnings.into_iter().map(|warning| ("warning", warning));
+        for (kind, text) in trouble.chain(warnings) {
+            let remark = Remark { kind, dev: name.clone(), text };
+            remark.tell();
+            remarks.push(remark);
         }
         tell_trials(&name, &reply.trials);
         if let Some(autorate) = reply.autorate.filter(|_| !args.classes) {
@@ -100,7 +104,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         tell_trials(interface, &kernel::trials(directory, interface));
     }
     let nothing = shown.0.is_empty() && kernels.is_empty();
-    if nothing {
+    if nothing && !awaited {
         crate::say!("{NOTHING}");
     }
     let mut text = String::new();
@@ -110,7 +114,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let written = if args.classes {
         shown.write_classes(&mut text)
     } else if args.json {
-        write_json(&shown, &kernels, (&autorates, &shared), &mut text)
+        write_json(&shown, &kernels, (&remarks, &autorates, &shared), &mut text)
     } else {
         write(&shown, &kernels, args.statistics, &mut text)
     };
@@ -196,6 +200,29 @@ fn write_autorate(report: &Report, json: &mut Json<'_>) -> fmt::Result {
     json.end_object()
 }
 
+/// A reason why nothing passes an interface, passes unshaped, or waits longer than it could.
+struct Remark {
+    kind: &'static str,
+    dev: String,
+    text: String,
+}
+
+impl Remark {
+    /// Said on standard error, as well.
+    fn tell(&self) {
+        crate::say!("simnel: {}: {}", self.dev, self.text);
+    }
+
+    /// The same as an object with a kind of its own.
+    fn write(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.begin_object()?;
+        json.key("kind")?.string(self.kind)?;
+        json.key("dev")?.string(&self.dev)?;
+        json.key("text")?.string(&self.text)?;
+        json.end_object()
+    }
+}
+
 /// A direction whose rate several lanes share.
 struct Shared {
     dev: String,
@@ -246,7 +273,7 @@ fn write(shown: &Shown, kernels: &[InKernel], statistics: bool, out: &mut String
 fn write_json(
     shown: &Shown,
     kernels: &[InKernel],
-    (autorates, shared): (&[Report], &[Shared]),
+    (remarks, autorates, shared): (&[Remark], &[Report], &[Shared]),
     out: &mut String,
 ) -> fmt::Result {
     let view = View { device: true, statistics: true };
@@ -254,6 +281,7 @@ fn write_json(
     json.begin_array()?;
     qdisc::show_json_items(&mut json, &shown.views(), Statistics::Tc)?;
     kernels.iter().try_for_each(|(listed, words)| view.write_json(listed, words, &mut json))?;
+    remarks.iter().try_for_each(|remark| remark.write(&mut json))?;
     autorates.iter().try_for_each(|report| write_autorate(report, &mut json))?;
     shared.iter().try_for_each(|lanes| lanes.write(&mut json))?;
     json.end_array()

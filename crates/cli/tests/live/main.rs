@@ -21,6 +21,7 @@ mod measure;
 mod record;
 mod trial;
 mod user;
+mod waiting;
 mod words;
 
 use std::path::{Path, PathBuf};

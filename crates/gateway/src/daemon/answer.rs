@@ -33,6 +33,13 @@ impl Daemon {
 
     fn answer(&mut self, asked: &Asked, request: Request) -> Reply {
         let interface = asked.interface.as_str();
+        if let Some(waiting) = self.waiting.iter().find(|waiting| waiting.is(interface)) {
+            return match request {
+                Request::Down {} => self.end_by_command(interface),
+                _ => waiting.tell(&request),
+            }
+            .unwrap_or_else(Reply::error);
+        }
         if self.settings(interface).is_none() {
             return Reply::error(format!("{interface} has been given back"));
         }
@@ -65,12 +72,16 @@ impl Daemon {
                 }
                 false => Err(Error::NoTrial(interface.to_owned())),
             },
-            Request::Down {} => self
-                .down(interface)
-                .map(|drained| Reply { drained: Some(drained.packets), ..Reply::done() }),
+            Request::Down {} => self.end_by_command(interface),
             question => self.tell(asked, question),
         };
         result.unwrap_or_else(Reply::error)
+    }
+
+    /// Gives an interface back, or waits for it no longer.
+    fn end_by_command(&mut self, interface: &str) -> Result<Reply, Error> {
+        let drained = self.down(interface)?;
+        Ok(Reply { drained: Some(drained.packets), ..Reply::done() })
     }
 
     /// The answer to a question that changes nothing.

@@ -7,13 +7,14 @@
 //! supervisor starts another one (`supervisor.rs`).
 //!
 //! An interface that is not there yet, or that could not be taken over after a reload, is looked
-//! for each `LOOK`.
+//! for each `LOOK` (`waiting.rs`).
 //!
 //! Bounded: [`MAX_INTERFACES`], and what [`MAX_CONNECTIONS`] clients may ask (`server`).
 
 mod answer;
 mod reload;
 mod steering;
+mod waiting;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use crate::autorate::{Autorate, Sockets};
 use crate::check::shaper_warnings;
 use crate::config;
 use crate::control::socket_path;
-use crate::control_dir::open_directory;
+use crate::control_dir::Lock;
 use crate::direction::Direction;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -45,6 +46,7 @@ use crate::trial::{self, Back, Trials};
 use crate::vitals::SLOTS;
 use crate::words::misgiving;
 use steering::Steering;
+use waiting::Waiting;
 
 /// Interfaces of one process.
 pub const MAX_INTERFACES: usize = SLOTS;
@@ -125,13 +127,6 @@ impl Served {
     }
 }
 
-/// Settings of an interface that cannot be served yet.
-struct Waiting {
-    settings: Settings,
-    /// Why, as it was said last.
-    reason: String,
-}
-
 /// Outcome of a turn of the loop.
 enum Next {
     Continue,
@@ -198,9 +193,14 @@ impl Daemon {
     /// # Errors
     /// As `Gateway::up`; also if the control socket cannot be made.
     pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
-        let mut held = self.tether.held(&settings);
+        let held = self.tether.held(&settings);
+        self.up_with(settings, held.as_ref())
+    }
+
+    /// The same of an interface whose lock may be `held` already.
+    fn up_with(&mut self, settings: Settings, held: Option<&Lock>) -> Result<(), Error> {
         let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
-        let choice = self.choose(&settings, &mut held)?;
+        let choice = self.choose(&settings, held)?;
         if choice.maker.is_some() {
             return Ok(());
         }
@@ -224,6 +224,7 @@ impl Daemon {
         let control_dir = settings.control_dir.clone();
         let was_open = settings.backend == Backend::Auto;
         let ports = self.ports.iter().find(|ports| ports.interface == settings.interface);
+        let held = held.map(Lock::again).transpose()?;
         let gateway = Gateway::up(settings, watch, held, ports)?;
         let interface = gateway.interface().to_owned();
         self.tether.tell(&Event::Slot(slot, interface.clone(), control_dir));
@@ -333,22 +334,6 @@ impl Daemon {
         }
     }
 
-    /// As [`Daemon::up`], but an interface that is not there yet is waited for.
-    ///
-    /// # Errors
-    /// As [`Daemon::up`], but for [`Error::NoInterface`].
-    pub fn up_when_there(&mut self, settings: Settings) -> Result<(), Error> {
-        match self.up(settings.clone()) {
-            Err(e @ Error::NoInterface(_)) => {
-                // Once the daemon serves, it may make no directory.
-                open_directory(&settings.control_dir)?;
-                self.wait_for(settings, &e);
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
     /// Takes over the interfaces of a file as it was `read`. In a daemon that was started again
     /// after a reload: those which that brought, and what fails is waited for, as it was then.
     ///
@@ -361,12 +346,6 @@ impl Daemon {
             None => read.into_iter().try_for_each(|one| self.up_when_there(one))?,
         }
         Ok(())
-    }
-
-    fn wait_for(&mut self, settings: Settings, error: &Error) {
-        let reason = error.to_string();
-        self.warn(format!("waiting for {}: {reason}", settings.interface));
-        self.waiting.push(Waiting { settings, reason });
     }
 
     /// Tells what others have done, follows it, and tries again what could not be served.
@@ -405,18 +384,6 @@ impl Daemon {
         warnings.into_iter().for_each(|warning| self.warn(warning));
         self.look_at_steered(now);
         self.try_waiting();
-    }
-
-    fn try_waiting(&mut self) {
-        for mut waiting in std::mem::take(&mut self.waiting) {
-            let Err(error) = self.up(waiting.settings.clone()) else { continue };
-            let reason = error.to_string();
-            if reason != waiting.reason {
-                self.warn(format!("waiting for {}: {reason}", waiting.settings.interface));
-                waiting.reason = reason;
-            }
-            self.waiting.push(waiting);
-        }
     }
 
     /// Serves until all interfaces were given back, by `down` or by SIGTERM or SIGINT. SIGHUP reads
@@ -611,6 +578,10 @@ impl Daemon {
     fn down(&mut self, interface: &str) -> Result<Drained, Error> {
         self.trials.forget(interface);
         self.tether.tell(&Event::Down(interface.to_owned()));
+        if self.waiting.iter().any(|waiting| waiting.is(interface)) {
+            self.stop_waiting(|name| name == interface);
+            (self.notice)(Notice::Down(interface.to_owned(), 0));
+        }
         self.end_steered(|name| name == interface)?;
         let here = self.served.iter().position(|served| served.is(interface));
         let Some(index) = here else { return Ok(Drained::default()) };

@@ -52,7 +52,7 @@ impl Daemon {
             self.warn(format!("a daemon that is started again begins with earlier settings: {e}"));
         }
         self.trials.clear();
-        self.waiting.clear();
+        self.stop_waiting(|_| true);
         let stays = |interface: &str| {
             let stays =
                 |new: &Settings| new.interface == interface && new.backend != Backend::Userspace;

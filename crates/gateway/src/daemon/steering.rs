@@ -114,13 +114,14 @@ impl Daemon {
     pub(super) fn choose(
         &mut self,
         settings: &Settings,
-        held: &mut Option<Lock>,
+        held: Option<&Lock>,
     ) -> Result<Choice, Error> {
         let mut line = None;
         let mut choice = kernel::choose(settings, |settings| {
             let slot = self.free_slot(settings)?;
             self.check_probes(settings)?;
-            let steered = Steered::up(settings.clone(), held.take())?;
+            let held = held.map(Lock::again).transpose()?;
+            let steered = Steered::up(settings.clone(), held)?;
             let maker = steered.maker();
             line = Some((steered, slot));
             Ok(maker)

@@ -88,6 +88,8 @@ pub enum Change {
     NoPort,
     /// It is a port of a bridge, or none, as when it was taken over.
     Fits,
+    /// It could not be taken over, for this reason, and is tried again.
+    Awaited(String),
 }
 
 /// A version of IP.
@@ -142,6 +144,7 @@ impl fmt::Display for Change {
                  `simnel down` and `simnel up`",
             ),
             Change::Fits => f.write_str("shaped again, as before the change of its bridge"),
+            Change::Awaited(reason) => write!(f, "waited for: {reason}"),
         }
     }
 }

@@ -90,8 +90,12 @@ impl Server {
         (!self.connections.is_empty()).then_some(PATIENCE)
     }
 
-    /// Listens at `path`, which must be nobody else's, for requests about `interface`.
+    /// Listens at `path`, which must be nobody else's, for requests about `interface`; goes on with
+    /// that if it does already.
     pub(crate) fn listen(&mut self, path: &Path, interface: &str) -> io::Result<()> {
+        if self.listeners.iter().any(|listener| listener.path == path) {
+            return Ok(());
+        }
         let _ = std::fs::remove_file(path);
         let flags = net::SocketFlags::CLOEXEC | net::SocketFlags::NONBLOCK;
         let kind = net::SocketType::STREAM;

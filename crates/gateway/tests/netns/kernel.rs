@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use simnel_gateway::control::Client;
 use simnel_gateway::kernel::shaped;
-use simnel_gateway::Direction;
+use simnel_gateway::{Direction, Error};
 
 use crate::cases::{assert_rate, not_run};
 use crate::hangs::{family_where, kill};
@@ -252,6 +252,20 @@ pub fn an_absent_interface_is_waited_for() {
     world.start(&["file"]);
     std::thread::sleep(SECOND);
     assert!(shown(&world).is_none());
+    // It answers all the same, and no other daemon does.
+    let mut other = world.daemon_command(&["file"], &world.control).spawn().unwrap();
+    let awaited = |world: &World| {
+        let told = Client::connect(&world.control, "late0").ok()?.show().err()?;
+        matches!(told, Error::Awaited { .. }).then(|| told.to_string())
+    };
+    std::thread::sleep(SECOND);
+    let told = awaited(&world).unwrap();
+    assert!(told.contains("there is no interface `late0`"), "{told}");
+    let owner = std::fs::read_to_string(world.control.join("late0.lock")).unwrap();
+    let (daemon, _) = family_where(&world, |_| true);
+    assert_eq!(owner.trim(), daemon.to_string());
+    kill(other.id() as i32, libc::SIGTERM);
+    assert!(other.wait().unwrap().success() && awaited(&world).is_some());
     world.ip("g", "link add late0 type veth peer name late1");
     wait_for(&world, "bandwidth 5Mbit");
     world.ip("g", "link del late0");
