@@ -286,6 +286,12 @@ impl Socket {
         Ok(Socket(socket))
     }
 
+    /// One end of a pair, whose other end answers in the kernel's place.
+    #[cfg(test)]
+    pub(crate) fn to(stand_in: OwnedFd) -> Socket {
+        Socket(stand_in)
+    }
+
     /// The same socket, whose dumps keep to what a request's fixed part says.
     pub(crate) fn filtered(self) -> io::Result<Socket> {
         sys::set_option(&self.0, libc::SOL_NETLINK, libc::NETLINK_GET_STRICT_CHK, 1i32)?;

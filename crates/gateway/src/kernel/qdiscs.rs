@@ -158,6 +158,29 @@ impl Qdiscs {
         socket.map(Qdiscs).map_err(|e| Error::system("opening a socket for traffic control", e))
     }
 
+    /// In place of a kernel, what does all that is asked; the requests, once this is dropped.
+    #[cfg(test)]
+    pub(super) fn of_willing_kernel() -> (Qdiscs, std::thread::JoinHandle<Vec<Vec<u8>>>) {
+        use rustix::net::{send, socketpair, AddressFamily, SendFlags, SocketFlags, SocketType};
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let (ours, kernels) = socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+        let answer = move || {
+            let (mut requests, mut buffer) = (Vec::new(), vec![0; 8192]);
+            while let Ok(length @ 1..) = sys::receive(&kernels, &mut buffer) {
+                requests.push(buffer[..length].to_vec());
+                // No error, in the kernel's form (netlink(7)), about the request of that head.
+                let mut done = Writer::default();
+                let head: &[u8; 16] = buffer.first_chunk().unwrap();
+                let seq = u32::from_ne_bytes(head[8..12].try_into().unwrap());
+                done.begin_with(libc::NLMSG_ERROR, 0, seq, &[&[0; 4], &head[..]].concat());
+                done.finish();
+                send(&kernels, done.bytes(), SendFlags::NOSIGNAL).unwrap();
+            }
+            requests
+        };
+        (Qdiscs(Socket::to(ours)), std::thread::spawn(answer))
+    }
+
     /// Does `verb` at `place`.
     ///
     /// # Errors

@@ -412,6 +412,56 @@ mod tests {
     }
 
     #[test]
+    fn a_change_whose_rules_are_refused_is_taken_back() {
+        const NAME: &str = "a_change_whose_rules_are_refused_is_taken_back";
+        crate::apart::apart(NAME, || {
+            let text = "[[interface]]\nname = \"lo\"\nupload = \"1mbit\"\n\
+                        qdisc = \"cake diffserv4\"\n\
+                        [[rule]]\nport = 7001\ntier = \"voice\"\n";
+            let settings = crate::config::parse(text).unwrap().remove(0);
+            let directory = tempfile::tempdir().unwrap();
+            let (kernel, requests) = Qdiscs::of_willing_kernel();
+            let before = settings.upload.clone().unwrap();
+            let mut steered = Steered {
+                settings: settings.clone(),
+                maker: Maker::Module,
+                kernel,
+                ways: vec![Way {
+                    direction: Direction::Upload,
+                    device: "lo".into(),
+                    number: 1,
+                    config: before.clone(),
+                    tally: Tally::default(),
+                }],
+                found: [None; 2],
+                number: 1,
+                lost: false,
+                ruled: Ruled::in_kernel(HANDLE),
+                overheard: None,
+                _lock: Lock::take(directory.path(), "lo").unwrap(),
+            };
+            if let Err(error) = steered.lay_rules(&settings) {
+                return eprintln!("NOT RUN: {NAME}: {error}");
+            }
+            steered.ruled.table.as_mut().unwrap().lose();
+            // Voice has another number there.
+            let other = parse("cake bandwidth 2mbit diffserv3").unwrap();
+            let told = [&other, &before].map(|config| steered.ruled.told(config).to_string());
+            let result = steered.change(Direction::Upload, other);
+            assert!(matches!(result, Err(Error::System { .. })), "{result:?}");
+            assert_eq!(steered.config(Direction::Upload), Some(&before));
+            assert_eq!(steered.settings.upload, Some(before));
+            drop(steered);
+            let requests = requests.join().unwrap();
+            let says = |request: &Vec<u8>, words: &String| {
+                request.windows(words.len()).any(|part| part == words.as_bytes())
+            };
+            assert_eq!(requests.len(), told.len(), "{requests:?}");
+            assert!(requests.iter().zip(&told).all(|(request, words)| says(request, words)));
+        });
+    }
+
+    #[test]
     fn a_discipline_made_anew_counts_on() {
         let looks = [counted(900_000, 900, 9, 0), counted(0, 0, 0, 0), counted(5_000, 5, 0, 0)];
         assert_eq!(grown(&looks), [(0, 0, 0), (5_000, 5_000, 0)]);
