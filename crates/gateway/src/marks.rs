@@ -14,14 +14,12 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::error::Error;
+use crate::lists::Lists;
 use crate::netlink::{attributes, text, Message, Socket, Writer};
 use crate::nft::{in_others, MarkBits, Other};
 
 /// Programs whose chains or tables begin so take all these bits, whatever their rules show.
 const KNOWN: [(&str, u32); 1] = [("cali", 0xffff_0000)];
-/// Files in which the kernel names the tables of the old iptables.
-const OLD_TABLES: [&str; 2] =
-    ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
 
 /// The bits that are ours, and what the operator should know about them.
 pub(crate) struct Choice {
@@ -40,11 +38,11 @@ struct Use {
 ///
 /// # Errors
 /// [`Error::NoMarkBits`] if fewer than two bits are free.
-pub(crate) fn choose(configured: Option<MarkBits>) -> Result<Choice, Error> {
+pub(crate) fn choose(configured: Option<MarkBits>, lists: &Lists) -> Result<Choice, Error> {
     let mut uses = in_others(rule).unwrap_or_default();
     uses.extend(policies().unwrap_or_default());
     let mut choice = decide(configured, &uses)?;
-    if configured.is_none() && names_tables(OLD_TABLES.map(std::fs::read_to_string)) {
+    if configured.is_none() && names_tables(lists.old_tables()) {
         choice.warnings.push(format!(
             "rules of the old iptables cannot be seen: if one of them uses bits {:#x} of the mark, \
              set `mark_mask`",
@@ -490,7 +488,7 @@ mod tests {
         use crate::apart::{apart, ip};
         apart("bits_of_policy_routing_are_left_to_it", || {
             let chosen = || {
-                let Choice { bits, warnings } = choose(None).unwrap();
+                let Choice { bits, warnings } = choose(None, &Lists::default()).unwrap();
                 assert!(warnings.is_empty(), "{warnings:?}");
                 (bits.mask(), choose_tiers(bits).unwrap())
             };
@@ -500,7 +498,7 @@ mod tests {
             ip("rule add fwmark 0x10000000/0x10000000 table 7");
             assert_eq!(chosen(), (0xc000_0000, 0x03c0_0000));
             // What was configured stays, with a word.
-            let choice = choose(Some(MarkBits::DEFAULT)).unwrap();
+            let choice = choose(Some(MarkBits::DEFAULT), &Lists::default()).unwrap();
             assert_eq!(choice.bits, MarkBits::DEFAULT);
             assert!(choice.warnings[0].contains("of `ip rule`"), "{:?}", choice.warnings);
         });

@@ -459,15 +459,9 @@ impl KernelCounters {
     }
 }
 
-/// Reads the counters of queue `number` from /proc, in the calling thread's network namespace.
-pub fn kernel_counters(number: u16) -> Option<KernelCounters> {
-    let text = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue").ok()?;
-    counters_in(&text, number)
-}
-
-/// The same, from the kernel's list. Each queue has a line: its number, its owner's port, packets
-/// that wait, what is copied and how much, drops of both kinds, last number.
-fn counters_in(text: &str, number: u16) -> Option<KernelCounters> {
+/// The counters of queue `number` in the kernel's list. Each queue has a line: its number, its
+/// owner's port, packets that wait, what is copied and how much, drops of both kinds, last number.
+pub(crate) fn counters_in(text: &str, number: u16) -> Option<KernelCounters> {
     text.lines().find_map(|line| {
         let fields: Vec<u64> = line.split_whitespace().map_while(|f| f.parse().ok()).collect();
         match fields[..] {

@@ -282,7 +282,7 @@ mod tests {
             let settings = crate::config::parse(text).unwrap().remove(0);
             let mut ruled = Ruled::new();
             let upload = Some(Holder::Process(Queues::one(7)));
-            let bits = marks::choose(settings.mark_bits).unwrap().bits;
+            let bits = marks::choose(settings.mark_bits, &Default::default()).unwrap().bits;
             let wanted = Wanted { interface: "lo".into(), upload, bits, ..Wanted::default() };
             ruled.choose_tiers(&settings.rules, bits).unwrap();
             if let Err(error) = ruled.create(wanted, [Plan::default(), Plan::default()]) {

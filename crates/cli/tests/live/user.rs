@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use rustix::process::{kill_process, Signal};
+use simnel_gateway::control::Client;
 use simnel_testbed::Home;
 
 use crate::trial::daemon_of;
@@ -60,6 +61,9 @@ fn what_root_starts_becomes_the_user_that_is_named() {
     assert!(pinged.status.success(), "{pinged:?}");
     let shown = text(&simnel("show -s wan").stdout);
     assert!(shown.contains("bandwidth 3Mbit") && !shown.contains("Sent 0 bytes 0 pkt"), "{shown}");
+    // The kernel's list of queues is root's to open, and was opened before.
+    let entries = Client::connect(&directory, "wan").unwrap().show().unwrap();
+    assert!(entries.iter().all(|entry| entry.kernel.id_sequence > 0), "{entries:?}");
 
     kill_process(daemon_of(up.id()), Signal::KILL).unwrap();
     let back = Instant::now();

@@ -32,6 +32,7 @@ use crate::direction::Direction;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::gateway::{Drained, Gateway, PortSockets, Watch};
+use crate::lists::Lists;
 pub use crate::notice::Notice;
 use crate::notice::Told;
 use crate::presence::{Change, Presence, Shaper};
@@ -70,6 +71,7 @@ pub struct Daemon {
     probes: Vec<Arc<Sockets>>,
     /// Sockets for frames, of interfaces that are ports of a bridge.
     ports: Vec<PortSockets>,
+    lists: Arc<Lists>,
     /// Time of the next look at what has become of interfaces.
     next_look: Time,
     /// Of the guard's priority.
@@ -165,6 +167,7 @@ impl Daemon {
             // The switch is root's, and another user may not turn it.
             crate::kernel::begin_counting();
         }
+        let lists = Arc::new(Lists::open());
         let directories: Vec<&Path> = interfaces.iter().map(|one| one.control_dir).collect();
         privileges::at_start(user, &directories)?;
         let tether = supervisor::split(&mut notice)?;
@@ -182,6 +185,7 @@ impl Daemon {
             trials: Trials::default(),
             probes,
             ports,
+            lists,
             next_look: Time::ZERO,
             guard_told: Told::default(),
             notice: Box::new(notice),
@@ -220,6 +224,7 @@ impl Daemon {
             slot,
             ended: Arc::clone(&self.ended),
             own: own.unwrap_or_default(),
+            lists: Arc::clone(&self.lists),
         };
         let control_dir = settings.control_dir.clone();
         let was_open = settings.backend == Backend::Auto;

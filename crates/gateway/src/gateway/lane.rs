@@ -12,7 +12,8 @@ use crate::datapath::{BoxedQdisc, Remote, Surroundings, Worker};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::guard::GuardedLane;
-use crate::nfqueue::{self, kernel_counters, KernelCounters, Queue, Verdicts};
+use crate::lists::Lists;
+use crate::nfqueue::{self, counters_in, KernelCounters, Queue, Verdicts};
 use crate::passage::{Control, Passage};
 use crate::passing::Passing;
 use crate::segments::SegmentSizes;
@@ -101,9 +102,9 @@ impl Lane {
     }
 
     /// Counters of whoever holds the packets.
-    pub(super) fn counters(&self) -> Option<KernelCounters> {
+    pub(super) fn counters(&self, lists: &Lists) -> Option<KernelCounters> {
         match &self.holder {
-            Holder::Queue(number, _) => kernel_counters(*number),
+            Holder::Queue(number, _) => counters_in(&lists.queues().ok()?, *number),
             Holder::Passage(control) => Some(control.counters()),
         }
     }

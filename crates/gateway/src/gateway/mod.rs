@@ -35,6 +35,7 @@ use crate::flows::{self, Part};
 use crate::guard::{Guarded, GuardedLane};
 use crate::lanes::Lanes;
 use crate::links;
+use crate::lists::Lists;
 use crate::marks::{self, Choice};
 use crate::nfqueue::{self, KernelCounters};
 use crate::nft::{Family, Holder, Queues, Table, Wanted};
@@ -90,6 +91,7 @@ pub(crate) struct Watch {
     pub(crate) ended: Arc<OwnedFd>,
     /// Probes that pass the queues.
     pub(crate) own: Own,
+    pub(crate) lists: Arc<Lists>,
 }
 
 /// An interface under management. Dropping it is `down` without the account.
@@ -133,7 +135,7 @@ impl Gateway {
             sys::lock_memory(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
                 .map_err(|e| Error::system("locking memory (mlockall)", e))?;
         }
-        let marks = marks::choose(settings.mark_bits)?;
+        let marks = marks::choose(settings.mark_bits, &watch.lists)?;
         let segments =
             SegmentSizes::new().map_err(|e| Error::system("asking for randomness", e))?;
         let segments = Arc::new(segments);
@@ -311,7 +313,7 @@ impl Gateway {
                 status,
                 lanes: self.settings.tuning.lanes,
                 queue: lane.queue().unwrap_or_default(),
-                kernel: lane.counters().unwrap_or_default(),
+                kernel: lane.counters(&self.watch.lists).unwrap_or_default(),
             })
         };
         let join = |all: &mut Report, other: Report| {
@@ -508,7 +510,8 @@ impl Gateway {
             }
         }
         let start = Instant::now();
-        let waiting = |lane: &Lane| lane.counters().is_some_and(|k| k.waiting > 0);
+        let counters = |lane: &Lane| lane.counters(&self.watch.lists);
+        let waiting = |lane: &Lane| counters(lane).is_some_and(|k| k.waiting > 0);
         while self.lanes.iter().any(waiting) && start.elapsed() < DRAIN_LIMIT {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -591,6 +594,7 @@ mod tests {
                 slot: 0,
                 ended: Arc::new(sys::event().unwrap()),
                 own: Own::default(),
+                lists: Arc::default(),
             };
             let mut gateway = match Gateway::up(settings, watch, None, None) {
                 Err(error @ Error::KernelLacks { .. }) => {
