@@ -23,6 +23,7 @@ use simnel_core::{Rate, Span};
 use toml::Spanned;
 
 use crate::autorate::{self, Autorate};
+use crate::control_dir::DEFAULT_CONTROL_DIR;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::lanes::Lanes;
@@ -30,7 +31,7 @@ use crate::links::check_name;
 use crate::nft::MarkBits;
 use crate::rules::shares::{self, Share, MOST_SHARES};
 use crate::rules::{self, Rule, Table, MOST_CGROUPS, MOST_RULES};
-use crate::settings::{Backend, Settings, DEFAULT_CONTROL_DIR};
+use crate::settings::{Backend, Settings};
 use crate::words::{settings_of, Said};
 
 /// Path of the file unless told otherwise.

@@ -1,6 +1,7 @@
 //! The control socket's language, and its client.
 //!
-//! A Unix stream socket `<directory>/<interface>.sock`, mode 0600. One JSON object a line each way:
+//! A Unix stream socket `<directory>/<interface>.sock`, for root and the daemon's user. One JSON
+//! object a line each way:
 //!
 //! ```text
 //! {"cmd":"show"}                                → {"ok":true,"qdiscs":[…],"autorate":…}

@@ -19,6 +19,9 @@ use rustix::fs::{openat, Mode, OFlags, CWD};
 use crate::error::Error;
 use crate::sys;
 
+/// It, unless told otherwise.
+pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
+
 /// Attempts at a lock: whoever asks if it is held has it for a moment.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(2);

@@ -138,8 +138,8 @@ pub enum Error {
     NoUser(String),
     /// The directory of another user's to be is in use.
     #[error(
-        "{} cannot become another user's: a process of root's serves `{interface}` in it; end that \
-         first, or name another with `--control-dir`",
+        "{} cannot become another user's: a process of root's serves `{interface}` in it, or has \
+         it on trial; end that first, or name another with `--control-dir`",
         path.display()
     )]
     RootsDirectory {

@@ -88,6 +88,7 @@ pub mod view;
 mod vitals;
 pub mod words;
 
+pub use control_dir::DEFAULT_CONTROL_DIR;
 pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};
 pub use direction::Direction;
 pub use error::Error;
@@ -97,7 +98,7 @@ pub use lanes::{Lanes, Spread};
 pub use links::{check_name, join, lost_address, Joined};
 pub use nfqueue::{has_net_admin, KernelCounters};
 pub use nft::{table_name, MarkBits};
-pub use privileges::{give_up_privileges, User};
+pub use privileges::{give_up_privileges, User, ACCOUNT};
 pub use routes::{default_routes, home_router, next_hop};
-pub use settings::{Backend, Plain, Settings, DEFAULT_CONTROL_DIR};
+pub use settings::{Backend, Plain, Settings};
 pub use sys::pace_sender;

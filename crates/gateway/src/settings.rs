@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use simnel_core::qdisc::Config;
 
 use crate::autorate::Autorate;
+use crate::control_dir::DEFAULT_CONTROL_DIR;
 use crate::datapath::Tuning;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::nft::MarkBits;
 use crate::rules::{self, Action, Rule};
-
-/// Directory of control sockets and locks unless told otherwise.
-pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
 
 /// The holder and releaser of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]

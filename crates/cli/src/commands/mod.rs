@@ -191,10 +191,17 @@ fn duration(span: Span) -> String {
 /// User of the processes that stay.
 #[derive(clap::Args)]
 pub struct Owner {
-    /// User, by name or number, of what root starts here, and of its directory of locks and
-    /// sockets. The account of the Debian package is `simnel`.
+    /// User, by name or number, of what root starts here, and of its directory [default: in
+    /// /run/simnel the account `simnel`, where there is one].
     #[arg(long, value_name = "NAME", value_parser = User::named)]
     user: Option<User>,
+}
+
+impl Owner {
+    /// The user that was named, or that of `directory` without a word.
+    fn or_default(&self, directory: &Path) -> Option<User> {
+        self.user.or_else(|| User::by_default(directory))
+    }
 }
 
 /// Place where running gateways are found.

@@ -15,6 +15,7 @@ use simnel_gateway::trial::Back;
 use simnel_gateway::words::{below, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{
     check_name, join, lost_address, Backend, Direction, Error, Joined, Lanes, Settings, User,
+    ACCOUNT,
 };
 
 use super::way_out::{exists, leads_out};
@@ -307,9 +308,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         preface += &follows(autorate, &request);
     }
     let served = Interface { is_joined: args.bridge.is_some(), ..Interface::of(&settings) };
-    let mut daemon =
-        Daemon::serving(&[served], args.owner.user, |notice| crate::say!("simnel: {notice}"))
-            .into_diagnostic()?;
+    let user = args.owner.or_default(&settings.control_dir);
+    if args.owner.user.is_none() && user.is_some() {
+        preface += &format!("  user      {ACCOUNT}, since there is this account\n");
+    }
+    let say = |notice| crate::say!("simnel: {notice}");
+    let mut daemon = Daemon::serving(&[served], user, say).into_diagnostic()?;
     let interface = settings.interface.clone();
     // A daemon that follows another one finds the bridge there, and leaves it.
     let joined = bridge()?;

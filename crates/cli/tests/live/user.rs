@@ -1,16 +1,18 @@
 //! Processes of a user of their own.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Output;
 use std::thread;
 use std::time::Instant;
 
 use rustix::process::{kill_process, Signal};
 use simnel_gateway::control::Client;
-use simnel_testbed::Home;
+use simnel_testbed::{Home, Process};
 
 use crate::trial::daemon_of;
-use crate::{text, threads, within, Live, SECOND};
+use crate::{text, threads, within, Live, SECOND, SIMNEL};
 
 const NOBODY: &str = "65534";
 
@@ -132,5 +134,122 @@ fn a_user_that_is_none_is_told_and_nothing_is_begun() {
     assert!(text(&told.stderr).contains("there is no user `nobody-of-this-name`"), "{told:?}");
     let told = live.simnel("up wan upload 3mbit --backend kernel --user nobody");
     assert!(text(&told.stderr).contains("`--user` is of a process"), "{told:?}");
+    assert!(live.is_clean());
+}
+
+/// Processes on the gateway with a /run of their own and, beside root, the account of the packages.
+struct WithAccount<'a> {
+    live: &'a Live,
+    up: Process,
+}
+
+impl WithAccount<'_> {
+    /// The first of them is what `words` start, which manages `wan`.
+    fn new<'a>(live: &'a Live, words: &str) -> WithAccount<'a> {
+        let passwd = format!("{}/passwd", live.control_dir());
+        let accounts = format!("root:x:0:0::/:/bin/sh\nsimnel:x:{NOBODY}:{NOBODY}::/:\n");
+        fs::write(&passwd, accounts).unwrap();
+        let line = format!(
+            "mount -t tmpfs -o mode=755 none /run && mount --bind {passwd} /etc/passwd && \
+             exec {SIMNEL} {words}"
+        );
+        let up = live.home.gateway.spawn("sh", &["-c", &line]).unwrap();
+        let mut there = WithAccount { live, up };
+        let begun = Instant::now();
+        while !there.simnel("show wan").status.success() {
+            if let Some(error) = there.up.failure() {
+                panic!("{error}");
+            }
+            assert!(begun.elapsed() < SECOND * 5, "`{words}` does not come up");
+            thread::sleep(SECOND / 20);
+        }
+        there
+    }
+
+    /// Runs a command there to its end.
+    fn within(&self, program: &str, words: &str) -> Output {
+        let up = self.up.id().to_string();
+        let all = ["-t", &up, "-m", program].into_iter().chain(words.split_whitespace());
+        within(&self.live.home.gateway, "nsenter", &all.collect::<Vec<_>>())
+    }
+
+    fn simnel(&self, words: &str) -> Output {
+        self.within(SIMNEL, words)
+    }
+}
+
+/// Number of the user of `process`.
+fn user(process: u32) -> String {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    line.split_whitespace().next().unwrap().to_owned()
+}
+
+#[test]
+fn what_root_starts_is_the_packages_account_where_there_is_one() {
+    let test = "what_root_starts_is_the_packages_account_where_there_is_one";
+    let Some(live) = Live::beside_others(test) else { return };
+    let there = WithAccount::new(&live, "up wan download 20mbit upload 3mbit");
+    assert_nobodys(there.up.id());
+    let about = text(&there.within("stat", "-c %u:%g:%a /run/simnel /run/simnel/wan.sock").stdout);
+    assert_eq!(about, format!("{NOBODY}:0:2755\n{NOBODY}:0:660\n"));
+    // Root's next `up` agrees with the first one, and `--user root` does not.
+    let refused = there.simnel("up lan1 upload 9mbit --anyway --user root");
+    assert!(text(&refused.stderr).contains("it belongs to user 65534"), "{refused:?}");
+    let second = there.within("timeout", &format!("3 {SIMNEL} up lan1 upload 9mbit --anyway"));
+    assert!(text(&second.stderr).contains("user      simnel, since"), "{second:?}");
+    // Root without any capability, as `serve` is, is answered.
+    let bare = || {
+        let words = format!("--bounding-set -all --inh-caps -all {SIMNEL} show wan");
+        text(&there.within("setpriv", &words).stdout).contains("bandwidth 3Mbit")
+    };
+    assert!(bare());
+    kill_process(daemon_of(there.up.id()), Signal::KILL).unwrap();
+    let back = Instant::now();
+    while !bare() {
+        assert!(back.elapsed() < SECOND * 5, "no other daemon answers");
+        thread::sleep(SECOND / 20);
+    }
+    let down = there.simnel("down wan");
+    assert!(down.status.success(), "{down:?}");
+    drop(there);
+    assert!(live.is_clean());
+}
+
+#[test]
+fn root_stays_root_where_that_is_said_or_another_directory_is_named() {
+    let test = "root_stays_root_where_that_is_said_or_another_directory_is_named";
+    let Some(live) = Live::beside_others(test) else { return };
+    let there = WithAccount::new(&live, "up wan upload 3mbit --user root");
+    assert_eq!(user(there.up.id()), "0");
+    // A process of root's uses the directory: the next one is root's, too.
+    let second = there.within("timeout", &format!("3 {SIMNEL} up lan1 upload 9mbit --anyway"));
+    let said = text(&second.stderr);
+    assert!(said.contains("lan1: up") && !said.contains("user      simnel"), "{second:?}");
+    // Nobody uses this one, but it is not the packages'.
+    let words = format!("3 {SIMNEL} up lan1 upload 9mbit --anyway --control-dir /run/other");
+    let other = there.within("timeout", &words);
+    let said = text(&other.stderr);
+    assert!(said.contains("lan1: up") && !said.contains("user      simnel"), "{other:?}");
+    assert!(there.simnel("down wan").status.success());
+    drop(there);
+    assert!(live.is_clean());
+}
+
+#[test]
+fn a_service_is_the_packages_account_if_that_may_read_its_file() {
+    let test = "a_service_is_the_packages_account_if_that_may_read_its_file";
+    let Some(live) = Live::beside_others(test) else { return };
+    let text = "[[interface]]\nname = \"wan\"\nupload = \"3mbit\"\n";
+    for (mode, expected) in [("644", NOBODY), ("600", "0")] {
+        let file = std::env::temp_dir().join(format!("simnel-{mode}-{}", std::process::id()));
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(u32::from_str_radix(mode, 8).unwrap()))
+            .unwrap();
+        let there = WithAccount::new(&live, &format!("daemon --config {}", file.display()));
+        assert_eq!(user(there.up.id()), expected, "{mode}");
+        drop(there);
+        fs::remove_file(file).unwrap();
+    }
     assert!(live.is_clean());
 }

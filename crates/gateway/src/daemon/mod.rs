@@ -88,8 +88,10 @@ pub struct Interface<'a> {
     pub autorate: Option<&'a Autorate>,
     /// Its directory of locks and sockets.
     pub control_dir: &'a Path,
-    /// The kernel shapes it.
+    /// The kernel shapes it, at rates that follow the line.
     pub is_in_kernel: bool,
+    /// The kernel shapes it, or may.
+    pub may_be_in_kernel: bool,
     /// It will be joined to another one by a bridge.
     pub is_joined: bool,
 }
@@ -103,6 +105,7 @@ impl<'a> Interface<'a> {
             autorate,
             control_dir: &settings.control_dir,
             is_in_kernel: settings.are_steered(),
+            may_be_in_kernel: settings.backend != Backend::Userspace,
             is_joined: false,
         }
     }
@@ -163,7 +166,7 @@ impl Daemon {
         let probes = interfaces.iter().filter_map(asks).collect::<Result<_, _>>()?;
         let bridged = |one: &Interface<'_>| PortSockets::open(one.name, one.is_joined).transpose();
         let ports = interfaces.iter().filter_map(bridged).collect::<Result<_, _>>()?;
-        if interfaces.iter().any(|one| one.is_in_kernel) {
+        if interfaces.iter().any(|one| one.may_be_in_kernel) {
             // The switch is root's, and another user may not turn it.
             crate::kernel::begin_counting();
         }

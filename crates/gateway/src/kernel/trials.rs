@@ -117,6 +117,7 @@ pub fn trials(directory: &Path, interface: &str) -> Vec<Left> {
 /// # Errors
 /// The directory is not safe to use, or the system lacks something.
 pub fn begin(directory: &Path, interface: &str, back: Back, span: Span) -> Result<(), Error> {
+    privileges::follow_directory(directory)?;
     let mut held = Held::take(directory, interface)?;
     held.state.begun += 1;
     let begun = held.state.begun;
@@ -167,6 +168,7 @@ pub fn keep(directory: &Path, interface: &str) -> Result<(), Error> {
     if trials(directory, interface).is_empty() {
         return Err(Error::NoTrial(interface.to_owned()));
     }
+    privileges::follow_directory(directory)?;
     Held::take(directory, interface)?.with(interface, |trials| trials.forget(interface)).map(drop)
 }
 
@@ -178,6 +180,7 @@ pub fn decide(directory: &Path, interface: &str, direction: Direction) -> Result
     if trials(directory, interface).is_empty() {
         return Ok(());
     }
+    privileges::follow_directory(directory)?;
     Held::take(directory, interface)?.with(interface, |trials| trials.decided(interface, direction))
 }
 

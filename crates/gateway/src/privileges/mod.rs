@@ -28,6 +28,7 @@ use landlock::{
     path_beneath_rules, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, ABI,
 };
+use rustix::fs::Mode;
 use rustix::thread::{capabilities, set_capabilities, set_no_new_privs, CapabilitySet};
 
 use crate::error::Error;
@@ -39,7 +40,7 @@ mod user;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod syscalls;
 
-pub use user::User;
+pub use user::{User, ACCOUNT};
 
 /// Filters for other processors are made by nobody.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
@@ -69,11 +70,33 @@ pub(crate) fn at_start(user: Option<User>, directories: &[&Path]) -> Result<(), 
     let lifted = sys::lift_lock_limit();
     if let Some(user) = user {
         user.take_over(directories)?;
+        // Files are made with the modes that they are to have, sockets for their group, too.
+        rustix::process::umask(Mode::RWXO);
     }
     keep(if lifted { AT_START } else { AT_START | CapabilitySet::IPC_LOCK })
         .map_err(|e| Error::system("giving up capabilities", e))?;
     let _ = confine_calls(&[THREAD, CONTROL, FAMILY]);
     Ok(())
+}
+
+/// Makes root's process the account of packages where `directory` is that one's, with the
+/// capabilities of a family. Root makes no file where another user could prepare something.
+///
+/// # Errors
+/// As [`User::take_over`].
+pub(crate) fn follow_directory(directory: &Path) -> Result<(), Error> {
+    match User::named(ACCOUNT) {
+        Ok(account) => follow(account, directory),
+        Err(_) => Ok(()),
+    }
+}
+
+fn follow(account: User, directory: &Path) -> Result<(), Error> {
+    if !rustix::process::geteuid().is_root() || !account.has(directory) {
+        return Ok(());
+    }
+    account.take_over(&[])?;
+    keep(AT_START).map_err(|e| Error::system("giving up capabilities", e))
 }
 
 /// Confines the calling process, the guard; it has set itself up.
@@ -258,6 +281,28 @@ mod tests {
             // Other calls than those of a daemon that sets up anew.
             Socket::open().unwrap();
             assert!(is_denied(std::os::unix::fs::chroot("/")));
+        });
+    }
+
+    #[test]
+    fn root_works_in_another_users_directory_as_that_user() {
+        if !rustix::process::geteuid().is_root() {
+            println!("NOT RUN: root_works_in_another_users_directory_as_that_user needs root");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let nobody = User::named("65534").unwrap();
+        confined(|| {
+            follow(nobody, place.path()).unwrap();
+            assert!(rustix::process::geteuid().is_root());
+            std::os::unix::fs::chown(place.path(), Some(65_534), None).unwrap();
+            follow(nobody, place.path()).unwrap();
+            assert_eq!(rustix::process::geteuid().as_raw(), 65_534);
+            let sets = capabilities(None).unwrap();
+            assert!((sets.permitted - AT_START).is_empty());
+            assert!(sets.effective.contains(CapabilitySet::NET_ADMIN));
+            fs::write(place.path().join("wan.trials"), "").unwrap();
+            follow(nobody, place.path()).unwrap();
         });
     }
 

@@ -2,7 +2,11 @@
 //!
 //! The processes of a family become that user while they are one, and with the capabilities that
 //! they keep anyway. The directory of locks and sockets is handed over before, since they could
-//! make no file in one of root's.
+//! make no file in one of root's. It hands root's group down to what is made in it: by that, root
+//! reaches the sockets without any capability.
+//!
+//! Without a word the user is the account that packages make ([`ACCOUNT`]), in the usual directory.
+//! Whatever root runs there afterwards becomes that account as well, so nobody shuts another out.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -10,15 +14,19 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{chownat, fchown, AtFlags, Dir};
+use rustix::fs::{chownat, fchmod, fchown, AtFlags, Dir, Mode};
 use rustix::process::{geteuid, Gid, Uid};
 use rustix::thread::{
-    set_keep_capabilities, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    capabilities, set_keep_capabilities, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet,
 };
 
-use crate::control_dir::{is_locked, open_directory_of};
+use crate::control_dir::{is_locked, open_directory_of, DEFAULT_CONTROL_DIR};
 use crate::error::Error;
 use crate::sys;
+
+/// The account that packages make for what root starts.
+pub const ACCOUNT: &str = "simnel";
 
 /// An account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +43,25 @@ impl User {
     pub fn named(name: &str) -> Result<User, Error> {
         let (uid, gid) = sys::account(name).ok_or_else(|| Error::NoUser(name.to_owned()))?;
         Ok(User { uid: Uid::from_raw(uid), gid: Gid::from_raw(gid) })
+    }
+
+    /// The user of what root starts in `directory` unless one is named: [`ACCOUNT`].
+    ///
+    /// None if there is no such account, or the capabilities for it are missing. None also in any
+    /// other than the usual directory, and if processes of root's use that already.
+    pub fn by_default(directory: &Path) -> Option<User> {
+        let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
+        let may = || capabilities(None).is_ok_and(|sets| sets.effective.contains(needed));
+        let is_usual = directory == Path::new(DEFAULT_CONTROL_DIR);
+        if !is_usual || !geteuid().is_root() || !may() || is_in_roots_use(directory) {
+            return None;
+        }
+        User::named(ACCOUNT).ok()
+    }
+
+    /// True if `directory` is this user's.
+    pub(crate) fn has(self, directory: &Path) -> bool {
+        directory.metadata().is_ok_and(|about| about.uid() == self.uid.as_raw())
     }
 
     /// Hands the `directories` of locks and sockets over, and makes the calling thread this user's
@@ -66,18 +93,36 @@ impl User {
             return Ok(());
         }
         let names = names(&directory).map_err(failed)?;
-        let locks = names.iter().filter_map(|name| name.to_str().ok()?.strip_suffix(".lock"));
-        if let Some(interface) = locks.into_iter().find(|interface| is_locked(path, interface)) {
-            let (path, interface) = (path.to_owned(), interface.to_owned());
-            return Err(Error::RootsDirectory { path, interface });
+        if let Some(interface) = used_for(path, &names) {
+            return Err(Error::RootsDirectory { path: path.to_owned(), interface });
         }
         let given = names.iter().try_for_each(|name| {
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             chownat(&directory, name, Some(self.uid), Some(self.gid), flags)
         });
-        let given = given.and_then(|()| fchown(&directory, Some(self.uid), Some(self.gid)));
+        let given = given
+            .and_then(|()| fchown(&directory, Some(self.uid), Some(Gid::ROOT)))
+            .and_then(|()| fchmod(&directory, Mode::from_raw_mode(0o2755)));
         given.map_err(|e| failed(e.into()))
     }
+}
+
+/// True if `directory` is root's, and processes use it.
+fn is_in_roots_use(directory: &Path) -> bool {
+    let Ok(opened) = File::open(directory) else { return false };
+    let is_roots = opened.metadata().is_ok_and(|about| about.uid() == 0);
+    is_roots && names(&opened).is_ok_and(|names| used_for(directory, &names).is_some())
+}
+
+/// An interface for which processes use the directory at `path`, which has these `names`: it is
+/// served, or on trial in the kernel.
+fn used_for(path: &Path, names: &[CString]) -> Option<String> {
+    let used = |name: &CString| {
+        let name = name.to_str().ok()?;
+        let served = name.strip_suffix(".lock").filter(|interface| is_locked(path, interface));
+        served.or(name.strip_suffix(".trials")).map(String::from)
+    };
+    names.iter().find_map(used)
 }
 
 /// Names of all that is in `directory`.
@@ -133,6 +178,10 @@ mod tests {
         let owner = |path: &Path| fs::symlink_metadata(path).unwrap().uid();
         assert_eq!((owner(&run), geteuid().is_root()), (0, true));
         drop(taken);
+        fs::write(run.join("eth1.trials"), "{}").unwrap();
+        let error = nobody.take_over(&[&run]).unwrap_err().to_string();
+        assert!(error.contains("`eth1`") && error.contains("on trial"), "{error}");
+        fs::remove_file(run.join("eth1.trials")).unwrap();
         std::thread::scope(|scope| {
             let become_nobody = || {
                 let before = capabilities(None).unwrap();
@@ -161,6 +210,10 @@ mod tests {
             assert_eq!(owner(&place.join(name)), NOBODY, "{name}");
         }
         assert_eq!(owner(&precious), 0);
+        // Root's group, by which root has the sockets without a capability.
+        let about = fs::metadata(&run).unwrap();
+        assert_eq!((about.gid(), about.mode() & 0o7777), (0, 0o2755));
+        assert!(nobody.has(&run) && !nobody.has(&place));
         fs::remove_dir_all(place).unwrap();
     }
 }

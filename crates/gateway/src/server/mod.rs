@@ -5,11 +5,14 @@
 //! [`PATIENCE`], or says nothing for [`IDLE`], is closed. Beyond [`MAX_CONNECTIONS`] the one that
 //! has been silent longest makes room, so a newcomer is always heard.
 //!
-//! Sockets have mode 0600 from the moment they are there. Should somebody loosen that, requests are
-//! still taken from root and the daemon's own user only (SO_PEERCRED).
+//! Sockets have mode 0600 from the moment they are there, or 0660 where the directory gives them
+//! root's group. Should somebody loosen that, requests are still taken from root and the daemon's
+//! own user only (SO_PEERCRED).
 
+use std::fs::Metadata;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -101,7 +104,7 @@ impl Server {
         let kind = net::SocketType::STREAM;
         let socket = net::socket_with(net::AddressFamily::UNIX, kind, flags, None)?;
         // Linux gives a socket's file the mode that the socket has as it is bound.
-        fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        fchmod(&socket, mode_in(path.parent().unwrap_or(path)))?;
         net::bind(&socket, &net::SocketAddrUnix::new(path)?)?;
         net::listen(&socket, MAX_CONNECTIONS as i32)?;
         let (key, socket) = (self.key(), UnixListener::from(socket));
@@ -282,6 +285,17 @@ impl Connection {
     fn is_overdue(&self, now: Time) -> bool {
         let unfinished = !self.answer.is_empty() || !self.received.is_empty();
         now.since(self.active) > if unfinished { PATIENCE } else { IDLE }
+    }
+}
+
+/// The mode of sockets in `directory`: where that gives them root's group (inode(7)), the group may
+/// ask, too, which is root without capabilities.
+fn mode_in(directory: &Path) -> Mode {
+    let own = Mode::RUSR | Mode::WUSR;
+    let gives_roots = |about: Metadata| about.gid() == 0 && about.mode() & libc::S_ISGID != 0;
+    match directory.metadata().is_ok_and(gives_roots) {
+        true => own | Mode::RGRP | Mode::WGRP,
+        false => own,
     }
 }
 
