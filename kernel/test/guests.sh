@@ -67,6 +67,33 @@ furnish() { # GUEST VERSION
     if [ "$ARCH" = "$(uname -m)" ]; then python_for_guest "$guest/tree"; else ln -s "$ROOT/guest" "$guest/tree"; fi
 }
 
+# systemd-networkd and D-Bus of this system's release and architecture, with their libraries, as a directory.
+networkd_for_guest() { # DIRECTORY
+    local to=$1 packages=$1.packages root=$1.root package program libraries
+    [ "$ARCH" = "$(uname -m)" ] || return
+    [ ! -d "$to" ] || return 0
+    rm -rf "$packages" "$root" "$to.part" && mkdir -p "$packages/partial" "$root"/usr/{bin,lib,lib64,sbin} "$to.part"
+    # As if nothing were installed, so that all libraries come along; nothing is installed by it.
+    apt-get -o Dir::State::status=/dev/null -o Dir::Cache::archives="$packages" -o Debug::NoLocking=1 \
+        -o APT::Sandbox::User=root --quiet --yes --no-install-recommends --download-only \
+        install systemd dbus-daemon dbus-system-bus-common >/dev/null 2>&1 || return
+    # Newer releases have below /usr what this one may have below /.
+    ln -s usr/{bin,lib,lib64,sbin} "$root/"
+    for package in "$packages"/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" | tar x --keep-directory-symlink -C "$root" || return
+    done
+    libraries=$(printf "$root/usr/lib/$ARCH-linux-gnu%s:" '' /systemd)
+    {
+        echo usr/share/dbus-1
+        for program in usr/lib/systemd/systemd-networkd usr/bin/{networkctl,dbus-daemon}; do
+            echo "$program"
+            "$root"/lib64/ld-linux-*.so.* --library-path "$libraries" --list "$root/$program" |
+                grep -o "$root/usr/lib/[^ ]*" | sed "s|^$root/||"
+        done | sort -u
+    } | (cd "$root" && xargs cp -rL --parents -t "$to.part") || return
+    mv "$to.part" "$to" && rm -rf "$packages" "$root"
+}
+
 # Python and the parts of its library that the tests load, as a directory.
 python_for_guest() { # DIRECTORY
     (cd "$(dirname "${BASH_SOURCE[0]}")" && python3 - "$1" <<'END'

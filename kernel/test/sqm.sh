@@ -7,25 +7,9 @@
 # Inside a guest, with the module loaded as aliases=cake. Fails at the first thing that is not as it should be.
 set -u
 
-fail() { echo "sqm.sh: $*" >&2; exit 1; }
-must() { "$@" || fail "\`$*\`"; }
-# Says that what the command prints has the text.
-has() { # TEXT COMMAND...
-    local text=$1 said
-    shift
-    said=$("$@" 2>&1)
-    [[ $said == *"$text"* ]] || fail "\`$*\`: \`$text\` expected, but: $said"
-}
-# Packets that the root discipline of a device has sent.
-sent() { tc -s qdisc show dev "$1" root | sed -n 's/^ Sent [0-9]* bytes \([0-9]*\) pkt.*/\1/p;' | head -1; }
+. "$(dirname "$0")/says.sh"
 
-mkdir -p /run/netns
-must ip netns add far
-must ip link add v0 type veth peer name v1 netns far
-must ip addr add 10.9.0.1/24 dev v0
-must ip link set v0 up
-must ip -n far addr add 10.9.0.2/24 dev v1
-must ip -n far link set v1 up
+far
 has ' 0% packet loss' ping -c 2 -q 10.9.0.2
 
 # Whether a discipline can be had.
@@ -47,11 +31,8 @@ start() { # UP DOWN: words of both directions
         action mirred egress redirect dev ifb4v0
     has ifb4v0 tc -p filter show parent ffff: dev v0
 }
-passes() {
-    local before=$(sent v0) after
-    has ' 0% packet loss' ping -c 20 -i 0.02 -q 10.9.0.2
-    after=$(sent v0)
-    [ $((after - before)) -ge 20 ] || fail "v0 sent $before and then $after packets"
+shaped() {
+    passes
     [ "$(sent ifb4v0)" -ge 20 ] || fail "ifb4v0 sent $(sent ifb4v0) packets"
 }
 stop() {
@@ -69,7 +50,7 @@ start 'cake bandwidth 2000kbit atm overhead 44 besteffort nat dual-srchost' \
 has 'bandwidth 2Mbit besteffort dual-srchost nat' tc qdisc show dev v0
 has 'atm overhead 44' tc qdisc show dev v0
 has 'ingress' tc qdisc show dev ifb4v0
-passes
+shaped
 stop
 
 # layer_cake, with the size table of tc in place of cake's own overhead; one direction unlimited.
@@ -78,7 +59,7 @@ start 'stab mtu 2047 tsize 512 mpu 0 overhead 40 linklayer atm cake bandwidth 30
 has 'linklayer atm' tc -d qdisc show dev v0
 has 'bandwidth 3Mbit diffserv3' tc qdisc show dev v0
 has '"tins":[{' tc -s -j qdisc show dev v0
-passes
+shaped
 must tc qdisc change dev v0 root cake bandwidth 4000kbit
 has 'bandwidth 4Mbit diffserv3' tc qdisc show dev v0
 stop
@@ -94,7 +75,7 @@ for leaf in 11 12; do
 done
 must tc filter add dev v0 parent 1:0 protocol all prio 999 u32 match ip protocol 0 0x00 flowid 1:12
 must tc filter add dev v0 parent 1:0 protocol ip prio 1 handle 1 fw classid 1:11
-passes
+shaped
 has 'parent 1:12' tc -s qdisc show dev v0
 stop
 echo 'sqm: ok'

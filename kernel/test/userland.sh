@@ -9,31 +9,11 @@ set -u
 simnel=$1 module=$3
 export TC_LIB_DIR=$2
 
-fail() { echo "userland.sh: $*" >&2; exit 1; }
-# Says that what the command prints, errors included, has the text.
-has() { # TEXT COMMAND...
-    local text=$1 said
-    shift
-    said=$("$@" 2>&1)
-    # Errors are broken into lines.
-    said=${said//$'\n  │ '/ }
-    [[ $said == *"$text"* ]] || fail "\`$*\`: \`$text\` expected, but: $said"
-}
-lacks() { # TEXT COMMAND...
-    local text=$1 said
-    shift
-    said=$("$@" 2>&1)
-    [[ $said != *"$text"* ]] || fail "\`$*\`: \`$text\` not expected, but: $said"
-}
+. "$(dirname "$0")/says.sh"
 up() { "$simnel" up v0 "$@" --anyway; }
 
 mount -t tmpfs tmpfs /run/netns 2>/dev/null || { mkdir /run/netns && mount -t tmpfs tmpfs /run/netns; }
-ip netns add far
-ip link add v0 type veth peer name v1 netns far || fail 'no veth'
-ip addr add 10.9.0.1/24 dev v0
-ip link set v0 up
-ip -n far addr add 10.9.0.2/24 dev v1
-ip -n far link set v1 up
+far
 reaches() { has ' 0% packet loss' ping -c 3 -i 0.1 -W 2 -q 10.9.0.2; }
 clean() {
     lacks 51a1: tc qdisc show
@@ -95,15 +75,6 @@ has 'bandwidth 30Mbit besteffort' "$simnel" show
 has '`diffserv9`' "$simnel" change v0 upload diffserv9
 
 # On trial: two processes lead back, and either may be killed or stand still.
-# Waits until the command prints the text.
-soon() { # TEXT COMMAND...
-    local n
-    for n in $(seq 100); do
-        [[ $("${@:2}" 2>&1) == *"$1"* ]] && return
-        sleep 0.1
-    done
-    has "$@"
-}
 has 'nothing of `v0` is on trial' "$simnel" keep v0
 has 'as before in 5 s' "$simnel" change v0 upload 8mbit --for 5s
 has 'again cake bandwidth 10Mbit' "$simnel" show v0
