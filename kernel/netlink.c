@@ -121,6 +121,7 @@ void simnel_adopt(struct Qdisc *sch, struct simnel_change *change)
 
 	sch_tree_lock(sch);
 	simnel_apply(q->line, change, ktime_get_ns());
+	simnel_inherit(q->line, change);
 	follow_settings(sch);
 	simnel_books_check(sch);
 	simnel_tell_parents(sch);

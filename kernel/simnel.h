@@ -149,6 +149,7 @@ struct simnel_change *simnel_prepare(const struct simnel_line *line,
 				     const struct simnel_request *request, u64 now,
 				     struct simnel_message *message);
 void simnel_apply(struct simnel_line *line, struct simnel_change *change, u64 now);
+void simnel_inherit(struct simnel_line *line, const struct simnel_change *change);
 void simnel_forget(struct simnel_change *change);
 u32 simnel_options(const struct simnel_line *line, u8 *out, u32 size);
 struct simnel_counters *simnel_counters(void);

@@ -1,7 +1,7 @@
 """What Linux counts as `overlimits`: python3 counters.py. Inside a guest, with the module loaded.
 
 A burst goes through Linux's own discipline, and the same burst through ours: a shaper counts how often a packet
-had to wait, an AQM marks and drops.
+had to wait, an AQM marks and drops. What was counted stays where a change puts another discipline in place.
 """
 
 import os
@@ -24,6 +24,7 @@ CASES = [
     (ABOVE, "sfb limit 20", None),
     (ABOVE, "sfq depth 100 limit 100 redflowlimit 60000 min 5000 max 10000 avpkt 500 burst 12 probability 1", None),
 ]
+CHANGES = ["cake bandwidth 1mbit besteffort", "fq_codel", ABOVE]
 WITHIN = 0.1  # of Linux's number: random decisions are others', and timers come when they come
 
 
@@ -36,6 +37,12 @@ def send(device):
                              (device, 0x800, 0, 0, bytes([2, 0, 0, 0, 0, 2])))
             except OSError:
                 pass  # dropped
+
+
+def counted():
+    """`overlimits` of the discipline 2:."""
+    told = os.popen("tc -s qdisc show dev o0").read()
+    return int(re.search(r" 2: .*?overlimits (\d+)", told, re.S).group(1))
 
 
 def overlimits(above, linux=None, ours=None):
@@ -53,9 +60,29 @@ def overlimits(above, linux=None, ours=None):
             os.system("tc class add dev o0 parent 2: classid 2:1 htb rate 1mbit ceil 1mbit burst 5kb cburst 5kb")
     send("o0")
     time.sleep(1)
-    told = os.popen("tc -s qdisc show dev o0").read()
+    found = counted()
     os.system("ip link del o0")
-    return int(re.search(r" 2: .*?overlimits (\d+)", told, re.S).group(1))
+    return found
+
+
+def changed():
+    """The same of ours after a burst, after a change to each of CHANGES, and after another burst."""
+    os.system("ip link add o0 type dummy; ip link set o0 up")
+    tc = Tc()
+    tc.send("add", "o0", "simnel", words(CHANGES[0]), handle=0x20000)
+    send("o0")
+    time.sleep(1)
+    found = [counted()]
+    for change in CHANGES[1:]:
+        error, text = tc.send("change", "o0", "simnel", words(change), handle=0x20000)
+        if error:
+            sys.exit(f"{change}: {text}")
+        found.append(counted())
+    send("o0")
+    time.sleep(1)
+    found.append(counted())
+    os.system("ip link del o0")
+    return found
 
 
 def main():
@@ -64,6 +91,10 @@ def main():
         wanted, found = overlimits(above, linux), overlimits(above, ours=ours or linux)
         print(f"{linux}: {found}, Linux {wanted}")
         wrong += not wanted or abs(found - wanted) > max(2, WITHIN * wanted)
+    first, *later, last = changed()
+    print(f"{', '.join(CHANGES)}: {[first, *later, last]}")
+    # Packets that wait leave until the change.
+    wrong += not first or any(count < first for count in later) or later != sorted(later) or last <= later[-1]
     found = complaints()
     print("\n".join(found) if found else f"{len(CASES)} bursts, nothing in the log")
     sys.exit(bool(found) or bool(wrong))

@@ -30,6 +30,8 @@ pub struct Line {
     form: Form,
     device: Device,
     waits: Waits,
+    /// `overlimits` of disciplines that others have taken the place of.
+    inherited: u32,
 }
 
 impl Line {
@@ -51,6 +53,7 @@ impl Line {
             form,
             device: *device,
             waits: Waits::new(surroundings.seed),
+            inherited: 0,
         }
     }
 
@@ -323,7 +326,7 @@ pub unsafe extern "C" fn simnel_prepare(
 }
 
 /// Puts a change in place, under the lock. Another discipline starts empty: what is queued is given
-/// back. Afterwards the change holds what is no longer needed.
+/// back. Afterwards the change holds what is no longer needed; [`simnel_inherit`] comes next.
 #[no_mangle]
 pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64) {
     if change.is_other {
@@ -334,6 +337,17 @@ pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64) {
     }
     core::mem::swap(&mut line.derived, &mut change.derived);
     line.arrival = Arrival::EMPTY;
+}
+
+/// Keeps the `overlimits` of a discipline whose place another one has taken, under the lock: the
+/// kernel's own counters outlive a change. Apart from [`simnel_apply`], as a snapshot needs the
+/// stack.
+#[no_mangle]
+pub extern "C" fn simnel_inherit(line: &mut Line, change: &Change) {
+    if change.is_other {
+        let past = change.spare.snapshot().totals.overlimits as u32;
+        line.inherited = line.inherited.wrapping_add(past);
+    }
 }
 
 /// Frees a change. Not under a lock.
@@ -362,13 +376,13 @@ pub extern "C" fn simnel_counters() -> *mut Counters {
 }
 
 /// Reads the counters, under the lock. Where some were read of another of several parallel queues,
-/// they are added. Returns how often the discipline was above a limit in Linux's sense
+/// they are added. Returns how often the line's disciplines were above a limit in Linux's sense
 /// (`overlimits`), of this line alone.
 #[no_mangle]
 pub extern "C" fn simnel_read(line: &Line, counters: &mut Counters) -> u32 {
     let snapshot = line.qdisc.snapshot();
     // C's counter has as many bits.
-    let overlimits = snapshot.totals.overlimits as u32;
+    let overlimits = line.inherited.wrapping_add(snapshot.totals.overlimits as u32);
     counters.sojourns.join(&line.waits.sojourns);
     match &mut counters.snapshot {
         None => counters.snapshot = Some(snapshot),

@@ -201,6 +201,7 @@ impl Guest {
             let change = simnel_prepare(self.line(), &request, 0, &mut message);
             let Some(ready) = change.as_mut() else { return Err(message.to_string()) };
             simnel_apply(self.line(), ready, 0);
+            simnel_inherit(self.line(), ready);
             simnel_forget(change);
         }
         Ok(())
@@ -356,9 +357,10 @@ impl Told {
         Told(simnel_counters())
     }
 
-    fn read(&mut self, guest: &mut Guest) {
+    /// The guest's `overlimits`.
+    fn read(&mut self, guest: &mut Guest) -> u32 {
         // SAFETY: it is freed with this value, and nobody else has it.
-        simnel_read(guest.line(), unsafe { &mut *self.0 });
+        simnel_read(guest.line(), unsafe { &mut *self.0 })
     }
 
     /// Contents of `TCA_STATS_APP`.
@@ -376,6 +378,30 @@ impl Drop for Told {
     fn drop(&mut self) {
         // SAFETY: it comes from `simnel_counters`.
         unsafe { simnel_counters_free(self.0) }
+    }
+}
+
+/// The kernel's own counters go on where another discipline takes the place of one.
+#[test]
+fn overlimits_survive_changes() {
+    let mut guest = Guest::new("tbf rate 1mbit burst 2kb limit 100kb").unwrap();
+    let mut told = 0;
+    for words in [
+        "rate 2mbit",
+        "cake bandwidth 1mbit",
+        "bandwidth 2mbit",
+        "tbf rate 1mbit burst 2kb limit 100kb",
+    ] {
+        for handle in 1..=3 {
+            guest.enqueue(handle, 1, 0);
+        }
+        assert_eq!([guest.dequeue(0), guest.dequeue(0)], [1, 0], "{words}");
+        let before = Told::new().read(&mut guest);
+        assert!(before > told, "{words}: {before} after {told}");
+        simnel_reset(guest.line());
+        guest.change(words).unwrap();
+        told = Told::new().read(&mut guest);
+        assert_eq!(told, before, "{words}");
     }
 }
 
