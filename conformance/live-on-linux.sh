@@ -10,7 +10,8 @@
 # `--backend kernel` the kernel module does the work, in a kernel as kernel/guest/build-uml builds it.
 # There time passes only while all wait, so that neither this machine nor what else it does is in a rate.
 # Cases of the program (crates/cli/tests/live, with `::` in their names) run there twice, with the module
-# and with Linux's own cake; without CASE that is how autorate sets the kernel's rates, for good and on trial.
+# and with Linux's own cake; without CASE that is how autorate sets the kernel's rates, for good and on trial,
+# recording, and what becomes of `--user`.
 set -eu
 directory=${1:?usage: live-on-linux.sh DIRECTORY [--backend kernel] [CASE...]}
 shift
@@ -35,7 +36,8 @@ if [ "${1-}" = --backend ]; then
     live='autorate::rates_in_the_kernel_follow_a_line_that_halves
         autorate::without_any_reflector_they_tell_where_the_kernel_shapes
         autorate::rates_in_the_kernel_on_trial_go_unless_they_are_kept
-        record::what_the_kernel_shapes_is_recorded_and_replayed'
+        record::what_the_kernel_shapes_is_recorded_and_replayed
+        user::a_user_is_of_the_process_that_stays_or_told_that_none_does'
 elif ! [ -x "$directory/linux" ]; then
     "$here/build-linux.sh" "$directory" MCONSOLE MAGIC_SYSRQ IPV6 XFRM XFRM_USER NETFILTER \
         NETFILTER_ADVANCED NETFILTER_INGRESS NETFILTER_NETLINK NETFILTER_NETLINK_QUEUE \

@@ -150,7 +150,7 @@ impl WithAccount<'_> {
         let accounts = format!("root:x:0:0::/:/bin/sh\nsimnel:x:{NOBODY}:{NOBODY}::/:\n");
         fs::write(&passwd, accounts).unwrap();
         let line = format!(
-            "mount -t tmpfs -o mode=755 none /run && mount --bind {passwd} /etc/passwd && \
+            "mount --bind {passwd} /etc/passwd && mount -t tmpfs -o mode=755 none /run && \
              exec {SIMNEL} {words}"
         );
         let up = live.home.gateway.spawn("sh", &["-c", &line]).unwrap();
