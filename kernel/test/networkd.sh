@@ -7,7 +7,7 @@
 # Inside a guest with programs of systemd and D-Bus (guests.sh), with the module loaded under its own name only and with
 # Linux's modules for $KINDS. Fails at the first thing that is not as it should be.
 set -u
-. "$(dirname "$0")/says.sh"
+. "$(dirname "$0")/says.sh" || exit
 
 # All that networkd has a section for and that is no part of the kernel itself. fq_pie uses pie.
 KINDS=(cake codel fq_pie pie sfb sfq)

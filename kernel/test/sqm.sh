@@ -7,7 +7,7 @@
 # Inside a guest, with the module loaded as aliases=cake. Fails at the first thing that is not as it should be.
 set -u
 
-. "$(dirname "$0")/says.sh"
+. "$(dirname "$0")/says.sh" || exit
 
 far
 has ' 0% packet loss' ping -c 2 -q 10.9.0.2

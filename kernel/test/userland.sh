@@ -9,7 +9,7 @@ set -u
 simnel=$1 module=$3
 export TC_LIB_DIR=$2
 
-. "$(dirname "$0")/says.sh"
+. "$(dirname "$0")/says.sh" || exit
 up() { "$simnel" up v0 "$@" --anyway; }
 
 mount -t tmpfs tmpfs /run/netns 2>/dev/null || { mkdir /run/netns && mount -t tmpfs tmpfs /run/netns; }
