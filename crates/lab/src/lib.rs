@@ -18,7 +18,9 @@
 //!     repetitions: 5,
 //! };
 //! let done = compare(&question, &AtomicBool::new(false), &|| ()).expect("a good question");
-//! verdict(&done.rows, &question.contenders).iter().for_each(|sentence| println!("{sentence}"));
+//! for sentence in verdict(&done.rows, &question.contenders) {
+//!     println!("{}", sentence.text);
+//! }
 //! ```
 
 #![forbid(unsafe_code)]

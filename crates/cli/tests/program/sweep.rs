@@ -189,7 +189,7 @@ fn a_comparison_ends_with_a_verdict_and_a_page() {
     let page = std::fs::read_to_string(directory.path().join(page)).expect("the page");
     let result = super::sim::result(&page);
     assert_eq!(result["names"], serde_json::json!(["pfifo limit 1000", "cake"]));
-    let first = result["said"][0].as_str().expect("a sentence");
+    let first = result["said"][0]["text"].as_str().expect("a sentence");
     assert!(first.starts_with("Verdict: cake on this line") && !page.contains("{rate}"), "{first}");
     let cases = result["cases"].as_array().expect("workloads");
     assert_eq!(cases.len(), 4);
