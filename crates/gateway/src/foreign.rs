@@ -7,7 +7,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::netlink::{attributes, text};
+use crate::netlink::{attribute, attributes, text};
 use crate::nft::{in_others, Other};
 
 /// Warnings about such rules, a sentence or two each, for the `queues` of `interface`. Whatever
@@ -46,17 +46,17 @@ fn rule(other: &Other<'_>) -> Option<Rule> {
 
 /// Queues of an expression: nftables' own, or iptables' target.
 fn expression(element: &[u8]) -> Option<RangeInclusive<u16>> {
-    let of = |list, wanted| attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
-    let data = of(element, 2)?;
-    let (first, count) = match text(of(element, 1)?).as_str() {
+    let data = attribute(element, 2)?;
+    let (first, count) = match text(attribute(element, 1)?).as_str() {
         "queue" => {
-            let number = |wanted| Some(u16::from_be_bytes(*of(data, wanted)?.first_chunk()?));
+            let number =
+                |wanted| Some(u16::from_be_bytes(*attribute(data, wanted)?.first_chunk()?));
             (number(1)?, number(2).unwrap_or(1))
         }
-        "target" if text(of(data, 1)?) == "NFQUEUE" => {
-            let revision = u32::from_be_bytes(*of(data, 2)?.first_chunk()?);
+        "target" if text(attribute(data, 1)?) == "NFQUEUE" => {
+            let revision = u32::from_be_bytes(*attribute(data, 2)?.first_chunk()?);
             let number = |at| {
-                let bytes = of(data, 3)?.get(at..)?.first_chunk()?;
+                let bytes = attribute(data, 3)?.get(at..)?.first_chunk()?;
                 Some(u16::from_ne_bytes(*bytes))
             };
             // Revision 0 has a number only.

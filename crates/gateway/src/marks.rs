@@ -15,7 +15,7 @@ use std::io;
 
 use crate::error::Error;
 use crate::lists::Lists;
-use crate::netlink::{attributes, text, Message, Socket, Writer};
+use crate::netlink::{attribute, attributes, text, Message, Socket, Writer};
 use crate::nft::{in_others, MarkBits, Other};
 
 /// Programs whose chains or tables begin so take all these bits, whatever their rules show.
@@ -138,8 +138,7 @@ fn expressions(list: &[u8]) -> u32 {
                 _ => {}
             }
         }
-        let attribute = |wanted| attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
-        let number = |wanted| attribute(wanted).and_then(be);
+        let number = |wanted| attribute(data, wanted).and_then(be);
         match name.as_str() {
             "meta" | "ct" if number(2) == Some(mark_key(&name)) => {
                 match (number(1), number(source(&name))) {
@@ -159,14 +158,14 @@ fn expressions(list: &[u8]) -> u32 {
                 }
             }
             "immediate" => {
-                if let (Some(to), Some(value)) = (number(1), attribute(2).and_then(value)) {
+                if let (Some(to), Some(value)) = (number(1), attribute(data, 2).and_then(value)) {
                     registers.insert(to, Held::Value(value));
                 }
             }
             "bitwise" => {
                 let (Some(from), Some(to)) = (number(1), number(2)) else { continue };
-                let mask = attribute(4).and_then(value).unwrap_or(u32::MAX);
-                let xor = attribute(5).and_then(value).unwrap_or(0);
+                let mask = attribute(data, 4).and_then(value).unwrap_or(u32::MAX);
+                let xor = attribute(data, 5).and_then(value).unwrap_or(0);
                 let held = match registers.get(&from) {
                     Some(Held::Mark { changed, .. }) => {
                         Held::Mark { mask, changed: changed | !mask | xor }
@@ -179,13 +178,13 @@ fn expressions(list: &[u8]) -> u32 {
                 if let Some(Held::Mark { mask, .. }) = number(1).and_then(|r| registers.get(&r)) {
                     // The whole mark is compared: bits that are not in the value, ours among them,
                     // are zero where anybody looks.
-                    let compared = attribute(3).and_then(value).unwrap_or(0);
+                    let compared = attribute(data, 3).and_then(value).unwrap_or(0);
                     bits |= if *mask == u32::MAX { compared } else { *mask };
                 }
             }
             // iptables' own: mark, mask; without a mask of its own, all bits.
-            "match" | "target" if attribute(1).map(text).is_some_and(|n| is_mark(&n)) => {
-                let word = |at| attribute(3).and_then(|info| ne(info, at)).unwrap_or(0);
+            "match" | "target" if attribute(data, 1).map(text).is_some_and(|n| is_mark(&n)) => {
+                let word = |at| attribute(data, 3).and_then(|info| ne(info, at)).unwrap_or(0);
                 bits |= match word(4) {
                     u32::MAX => word(0),
                     mask => mask | word(0),
@@ -259,7 +258,7 @@ fn ne(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// The value inside of an NFTA_DATA attribute: marks are in the machine's own order.
 fn value(data: &[u8]) -> Option<u32> {
-    attributes(data).find(|(kind, _)| *kind == 1).and_then(|(_, bytes)| ne(bytes, 0))
+    ne(attribute(data, 1)?, 0)
 }
 
 #[cfg(test)]

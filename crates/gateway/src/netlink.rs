@@ -163,12 +163,17 @@ impl<'a> Message<'a> {
         /// attributes follow it.
         const EXPLAINED: u16 = 0x100 | 0x200;
         let rest = self.body.get(HEADER..).filter(|_| self.flags & EXPLAINED == EXPLAINED)?;
-        attributes(rest).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
+        attribute(rest, wanted)
     }
 
     /// The attributes after netfilter's own header.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (i32, &'a [u8])> {
         self.attributes_after(4)
+    }
+
+    /// The first attribute of a type after netfilter's own header.
+    pub(crate) fn attribute(&self, wanted: i32) -> Option<&'a [u8]> {
+        attribute(self.body.get(4..)?, wanted)
     }
 
     /// The attributes after a fixed part of so many bytes.
@@ -182,6 +187,11 @@ impl<'a> Message<'a> {
 pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (i32, &[u8])> {
     simnel_core::netlink::Attributes::new(bytes)
         .map(|attribute| (i32::from(attribute.number), attribute.payload))
+}
+
+/// The first attribute of a type.
+pub(crate) fn attribute(bytes: &[u8], wanted: i32) -> Option<&[u8]> {
+    attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
 }
 
 /// A string up to its final zero.

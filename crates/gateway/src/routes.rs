@@ -5,7 +5,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::netlink::{attributes, Message, Socket, Writer};
+use crate::netlink::{attribute, Message, Socket, Writer};
 use crate::sys;
 
 /// Bytes of a `struct rtmsg`: family, lengths of both prefixes, TOS, table, protocol, scope, type;
@@ -148,12 +148,8 @@ fn read(message: &Message<'_>, family: u8, ways: &mut Vec<Way>) {
         ways.push(way);
     }
     while let Some((hop, rest)) = first_of(hops) {
-        let gateway = attributes(&hop[NEXT_HOP..]).find(|(kind, _)| *kind == GATEWAY);
-        ways.push(Way {
-            index: number(&hop[4..]),
-            router: gateway.and_then(|(_, data)| router(data)),
-            ..way
-        });
+        let gateway = attribute(&hop[NEXT_HOP..], GATEWAY);
+        ways.push(Way { index: number(&hop[4..]), router: gateway.and_then(router), ..way });
         hops = rest;
     }
 }

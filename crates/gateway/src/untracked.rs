@@ -7,7 +7,7 @@
 
 use std::io;
 
-use crate::netlink::{attributes, text};
+use crate::netlink::{attribute, attributes, text};
 use crate::nft::{in_others, Other};
 
 /// Loopback's number in every namespace.
@@ -81,10 +81,6 @@ fn is_loopback(key: u32, comparison: &[u8]) -> bool {
             libc::NFT_META_IIF | libc::NFT_META_OIF => value == LOOPBACK.to_ne_bytes(),
             _ => false,
         }
-}
-
-fn attribute(list: &[u8], wanted: i32) -> Option<&[u8]> {
-    attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
 }
 
 fn number(list: &[u8], wanted: i32) -> Option<u32> {

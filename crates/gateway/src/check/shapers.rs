@@ -11,7 +11,7 @@ use super::{Finding, Level};
 use crate::control::{self, Client, Reply, Request};
 use crate::error::Error;
 use crate::kernel::{self, Listed, Qdiscs, INGRESS, ROOT};
-use crate::netlink::attributes;
+use crate::netlink::attribute;
 use crate::nfqueue::QUEUE_NUMBERS;
 use crate::presence::Change;
 
@@ -187,7 +187,7 @@ fn settings(listed: &Listed) -> String {
 fn tbf_rate(options: &[u8]) -> Option<Rate> {
     const PARAMETERS: i32 = 1;
     const RATE: usize = 8;
-    let (_, data) = attributes(options).find(|(kind, _)| *kind == PARAMETERS)?;
+    let data = attribute(options, PARAMETERS)?;
     Some(Rate(u32::from_ne_bytes(*data.get(RATE..)?.first_chunk()?).into()))
 }
 

@@ -11,7 +11,7 @@ use simnel_core::qdisc::{Backlog, Common, Handle};
 
 use crate::error::Error;
 use crate::links::check_name;
-use crate::netlink::{attributes, text, Message, Refusal, Socket, Writer};
+use crate::netlink::{attribute, attributes, text, Message, Refusal, Socket, Writer};
 use crate::sys::{self, Query};
 
 /// The module's name of all its disciplines.
@@ -139,9 +139,7 @@ impl Listed {
     fn member(&self, all: &[u8], wanted: i32) -> String {
         // The numbers mean something else in the attributes of others.
         let all = if self.is_ours() { all } else { &[] };
-        attributes(all)
-            .find(|(kind, _)| *kind == wanted)
-            .map_or_else(String::new, |(_, data)| text(data))
+        attribute(all, wanted).map(text).unwrap_or_default()
     }
 }
 

@@ -6,7 +6,9 @@ use std::io;
 
 use super::table::{Family, TABLE_SEQUENCE};
 use crate::error::Error;
-use crate::netlink::{attributes, text, Failure, Message, Messages, Writer, BEGIN, HEADER};
+use crate::netlink::{
+    attribute, attributes, text, Failure, Message, Messages, Writer, BEGIN, HEADER,
+};
 
 /// A message that was refused.
 #[derive(Debug)]
@@ -101,10 +103,7 @@ impl Refused {
 
 /// The part of the table that a message is about.
 fn described(message: &Message<'_>) -> String {
-    let name = |wanted: i32| {
-        let found = message.attributes().find(|(kind, _)| *kind == wanted);
-        found.map(|(_, data)| text(data)).unwrap_or_default()
-    };
+    let name = |wanted: i32| message.attribute(wanted).map(text).unwrap_or_default();
     match message.kind & 0xff {
         libc::NFT_MSG_NEWTABLE | libc::NFT_MSG_DELTABLE => String::from("the table"),
         libc::NFT_MSG_NEWCHAIN => format!("the chain `{}`", name(3)),
@@ -127,11 +126,11 @@ fn expression_at(message: &Message<'_>, fault: usize) -> Option<String> {
     // From here on places are those in the body.
     let fault = fault.checked_sub(HEADER - 4)?;
     let place = |data: &[u8]| data.as_ptr().addr() - message.body.as_ptr().addr();
-    let (_, list) = message.attributes().find(|(kind, _)| *kind == EXPRESSIONS)?;
+    let list = message.attribute(EXPRESSIONS)?;
     // Each is told by its header, in front of its data.
     let is_meant = |data: &[u8]| (place(data) - 4..place(data) + data.len()).contains(&fault);
     let (_, expression) = attributes(list).find(|(_, data)| is_meant(data))?;
-    attributes(expression).find(|(kind, _)| *kind == 1).map(|(_, name)| text(name))
+    attribute(expression, 1).map(text)
 }
 
 /// The error of who cannot open a socket for transactions.
@@ -162,7 +161,7 @@ mod tests {
         let writer = batch.end();
         let message = Messages(writer.bytes()).find(|message| message.seq == 3).unwrap();
         let begin = message.body.as_ptr().addr() - 16;
-        let (_, list) = message.attributes().find(|(kind, _)| *kind == 4).unwrap();
+        let list = message.attribute(4).unwrap();
         let places: Vec<usize> =
             attributes(list).map(|(_, data)| data.as_ptr().addr() - 4 - begin).collect();
         (writer, places.try_into().unwrap())

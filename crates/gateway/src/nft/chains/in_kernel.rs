@@ -100,12 +100,9 @@ fn sets() -> Vec<(String, Option<u32>)> {
     writer.string(1, NAME);
     writer.finish();
     let mut all = Vec::new();
-    fn find<'a>(mut all: impl Iterator<Item = (i32, &'a [u8])>, wanted: i32) -> Option<&'a [u8]> {
-        all.find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
-    }
     let each = |message: Message<'_>| {
-        let name = text(find(message.attributes(), 2).unwrap());
-        let size = find(message.attributes(), 9).and_then(|about| find(attributes(about), 1));
+        let name = text(message.attribute(2).unwrap());
+        let size = message.attribute(9).and_then(|about| attribute(about, 1));
         all.push((name, size.map(|size| u32::from_be_bytes(*size.first_chunk().unwrap()))));
     };
     Socket::open().unwrap().dump(&writer, each).unwrap();

@@ -30,7 +30,7 @@ use super::batch::{Batch, Expressions};
 use super::lists::Key;
 use crate::direction::Direction;
 use crate::names::{self, Known};
-use crate::netlink::{attributes, text, Message, Socket, Writer};
+use crate::netlink::{attribute, attributes, text, Message, Socket, Writer};
 use crate::rules::cgroup::Found;
 use crate::rules::forms::{merged, End, Family, Form};
 use crate::rules::{Cgroup, Counted, HostName, Mac, Plan, Traffic, Write};
@@ -368,15 +368,11 @@ fn count(message: &Message<'_>, wanted: &str) -> Option<((String, usize), Counte
 }
 
 fn counter(element: &[u8]) -> Option<Counted> {
-    let attribute = |wanted| attributes(element).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
-    if text(attribute(1)?) != "counter" {
+    if text(attribute(element, 1)?) != "counter" {
         return None;
     }
-    let data = attribute(2)?;
-    let number = |wanted| {
-        let (_, bytes) = attributes(data).find(|(kind, _)| *kind == wanted)?;
-        Some(u64::from_be_bytes(*bytes.first_chunk()?))
-    };
+    let data = attribute(element, 2)?;
+    let number = |wanted| Some(u64::from_be_bytes(*attribute(data, wanted)?.first_chunk()?));
     Some(Counted { packets: number(2)?, bytes: number(1)? })
 }
 

@@ -120,12 +120,8 @@ struct Machine {
     named: BTreeMap<String, Vec<Vec<u8>>>,
 }
 
-fn inner(data: &[u8], wanted: i32) -> Option<&[u8]> {
-    attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, data)| data)
-}
-
 fn word(data: &[u8], wanted: i32) -> u32 {
-    u32::from_be_bytes(*inner(data, wanted).expect("a number").first_chunk().unwrap())
+    u32::from_be_bytes(*attribute(data, wanted).expect("a number").first_chunk().unwrap())
 }
 
 impl Machine {
@@ -147,23 +143,26 @@ impl Machine {
 
     fn elements(&mut self, body: &[u8]) {
         let element = |(_, element)| {
-            let key = inner(inner(element, 1).unwrap(), 1).unwrap().to_vec();
+            let key = attribute(attribute(element, 1).unwrap(), 1).unwrap().to_vec();
             (key, word(element, 3) == 0)
         };
-        let all: Elements = attributes(inner(body, 3).unwrap()).map(element).collect();
+        let all: Elements = attributes(attribute(body, 3).unwrap()).map(element).collect();
         // What the kernel refuses, and what would be two where one does.
         assert!(all.len() > 2 && all[0].1 && all.windows(2).all(|w| w[0].0 < w[1].0), "{all:?}");
         assert!(all.windows(2).all(|w| w[0].1 != w[1].1), "{all:?}");
-        let name = text(inner(body, 2).unwrap());
+        let name = text(attribute(body, 2).unwrap());
         assert!(self.lists.insert(name, all).is_none(), "two sets of one name");
     }
 
     fn rule(&mut self, body: &[u8]) {
-        let comment = inner(body, 7).map_or(String::new(), |data| text(&data[2..]));
+        let comment = attribute(body, 7).map_or(String::new(), |data| text(&data[2..]));
         let one = |(_, element)| {
-            (text(inner(element, 1).unwrap()), inner(element, 2).unwrap_or_default().to_vec())
+            (
+                text(attribute(element, 1).unwrap()),
+                attribute(element, 2).unwrap_or_default().to_vec(),
+            )
         };
-        self.rules.push((comment, attributes(inner(body, 4).unwrap()).map(one).collect()));
+        self.rules.push((comment, attributes(attribute(body, 4).unwrap()).map(one).collect()));
     }
 
     /// The comment of the rule that has decided, and its verdict.
@@ -176,10 +175,10 @@ impl Machine {
     fn verdict(&self, expressions: &[Expression], packet: &mut Packet) -> Option<i32> {
         let mut register: Vec<u8> = Vec::new();
         for (name, data) in expressions {
-            let value = |kind| inner(inner(data, kind)?, 1);
+            let value = |kind| attribute(attribute(data, kind)?, 1);
             match name.as_str() {
                 "counter" => {}
-                "meta" if inner(data, 3).is_some() => {
+                "meta" if attribute(data, 3).is_some() => {
                     let written = u32::from_ne_bytes(*register.first_chunk().unwrap());
                     match word(data, 2) as i32 {
                         libc::NFT_META_MARK => packet.mark = written,
@@ -189,7 +188,7 @@ impl Machine {
                 }
                 "ct" => {
                     assert_eq!(word(data, 2) as i32, libc::NFT_CT_MARK);
-                    match inner(data, 4) {
+                    match attribute(data, 4) {
                         Some(_) => {
                             let written = *register.first_chunk().unwrap();
                             packet.connection = u32::from_ne_bytes(written);
@@ -239,9 +238,9 @@ impl Machine {
                     holds.then_some(())?;
                 }
                 "lookup" => self.knows(data, &register).then_some(())?,
-                "dynset" => assert!(self.named.contains_key(&text(inner(data, 1).unwrap()))),
+                "dynset" => assert!(self.named.contains_key(&text(attribute(data, 1).unwrap()))),
                 "immediate" if word(data, 1) == 0 => {
-                    return Some(word(inner(inner(data, 2).unwrap(), 2).unwrap(), 1) as i32);
+                    return Some(word(attribute(attribute(data, 2).unwrap(), 2).unwrap(), 1) as i32);
                 }
                 "immediate" => register = value(2).unwrap().to_vec(),
                 other => panic!("{other} is not known"),
@@ -251,7 +250,7 @@ impl Machine {
     }
 
     fn knows(&self, lookup: &[u8], wanted: &[u8]) -> bool {
-        let name = text(inner(lookup, 1).unwrap());
+        let name = text(attribute(lookup, 1).unwrap());
         if let Some(all) = self.named.get(&name) {
             return all.iter().any(|key| key == wanted);
         }
@@ -528,13 +527,13 @@ fn queues_are_bypassed_where_nobody_listens_and_spread_as_was_asked() {
     };
     for (spread, flags) in [(Spread::Address, 1u16), (Spread::Cpu, 3)] {
         let (name, data) = told(spread, true);
-        let values = [1, 2, 3].map(|kind| inner(&data, kind).unwrap().to_vec());
+        let values = [1, 2, 3].map(|kind| attribute(&data, kind).unwrap().to_vec());
         let expected = [5, 3, flags].map(|number| number.to_be_bytes().to_vec());
         assert_eq!((&*name, values), ("queue", expected));
         let (name, data) = told(spread, false);
         let info = [5, 3, flags, 0].map(u16::to_ne_bytes).concat();
-        assert_eq!((&*name, text(inner(&data, 1).unwrap())), ("target", "NFQUEUE".into()));
-        assert_eq!(inner(&data, 3), Some(&info[..]));
+        assert_eq!((&*name, text(attribute(&data, 1).unwrap())), ("target", "NFQUEUE".into()));
+        assert_eq!(attribute(&data, 3), Some(&info[..]));
     }
 }
 
@@ -545,10 +544,10 @@ fn elements_go_and_come_again_with_their_time() {
     batch.elements("set", &[(vec![10, 0, 0, 1], 7_000)]);
     let mut told = Vec::new();
     for message in Messages(batch.end().bytes()) {
-        let Some(all) = inner(message.body.get(4..).unwrap_or_default(), 3) else { continue };
-        let element = inner(all, 1).unwrap();
-        assert_eq!(inner(inner(element, 1).unwrap(), 1), Some(&[10, 0, 0, 1][..]));
-        let ms = inner(element, 4).map(|ms| u64::from_be_bytes(*ms.first_chunk().unwrap()));
+        let Some(all) = message.attribute(3) else { continue };
+        let element = attribute(all, 1).unwrap();
+        assert_eq!(attribute(attribute(element, 1).unwrap(), 1), Some(&[10, 0, 0, 1][..]));
+        let ms = attribute(element, 4).map(|ms| u64::from_be_bytes(*ms.first_chunk().unwrap()));
         let creates = i32::from(message.flags) & libc::NLM_F_CREATE != 0;
         told.push((message.kind & 0xff, ms, creates));
     }
