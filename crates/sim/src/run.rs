@@ -34,16 +34,16 @@ pub struct Run {
     pub(crate) seed: u64,
     pub(crate) now: Time,
     pub(crate) events: u64,
-    /// Everything as it was when the measured window began.
-    pub(crate) baseline: Option<Baseline>,
+    /// Each flow as it was when the measured window began; no flows if it began with the run.
+    pub(crate) baseline: Option<Vec<Baseline>>,
     next_sample: Time,
 }
 
-/// Counters at the beginning of the window.
+/// A flow's counters at the beginning of the window.
 pub(crate) struct Baseline {
-    pub accounts: Vec<[Account; 2]>,
-    pub delivered: Vec<[u64; 2]>,
-    pub tcp: Vec<TcpTotals>,
+    pub account: [Account; 2],
+    pub delivered: [u64; 2],
+    pub tcp: TcpTotals,
 }
 
 impl Run {
@@ -291,11 +291,17 @@ impl Run {
     fn start_window(&mut self, now: Time) {
         self.network.account_all();
         let network = &mut self.network;
-        self.baseline = Some(Baseline {
-            accounts: network.ways.pool.accounts.clone(),
-            delivered: network.flows.iter().map(|flow| flow.delivered).collect(),
-            tcp: network.tcp_totals(),
-        });
+        let mut baseline = Vec::new();
+        if now > Time::ZERO {
+            let accounts = &network.ways.pool.accounts;
+            let counted = network.flows.iter().zip(accounts).zip(network.tcp_totals());
+            baseline.extend(counted.map(|((flow, account), tcp)| Baseline {
+                account: *account,
+                delivered: flow.delivered,
+                tcp,
+            }));
+        }
+        self.baseline = Some(baseline);
         for line in &mut network.ways.lines {
             let snapshot = line.qdisc.snapshot();
             line.record.start_window(now, snapshot);
@@ -394,18 +400,18 @@ impl From<Run> for Results {
         };
         let (bottleneck_packets, hash) = (pool.passed, pool.hash());
         let accounts = std::mem::take(&mut run.network.ways.pool.accounts);
-        let baseline = run.baseline;
+        let baseline = run.baseline.unwrap_or_default();
         let mut flows = Vec::with_capacity(run.network.flows.len());
         for (n, (record, app)) in run.network.flows.into_iter().zip(run.apps).enumerate() {
             let fates = accounts[n].map(|account| account.fates());
             let (mut delivered, mut fates, mut tcp) = (record.delivered, fates, totals[n]);
-            if let Some(baseline) = &baseline {
+            if let Some(before) = baseline.get(n) {
                 for direction in 0..2 {
-                    delivered[direction] -= baseline.delivered[n][direction];
-                    let before = baseline.accounts[n][direction].fates();
-                    fates[direction] = fates[direction].since(&before);
+                    delivered[direction] -= before.delivered[direction];
+                    let counted = before.account[direction].fates();
+                    fates[direction] = fates[direction].since(&counted);
                 }
-                tcp = tcp.since(&baseline.tcp[n]);
+                tcp = tcp.since(&before.tcp);
             }
             flows.push(FlowResult {
                 group: record.group,
