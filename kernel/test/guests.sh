@@ -67,16 +67,17 @@ furnish() { # GUEST VERSION
     if [ "$ARCH" = "$(uname -m)" ]; then python_for_guest "$guest/tree"; else ln -s "$ROOT/guest" "$guest/tree"; fi
 }
 
-# systemd-networkd and D-Bus of this system's release and architecture, with their libraries, as a directory.
-networkd_for_guest() { # DIRECTORY
-    local to=$1 packages=$1.packages root=$1.root package program libraries
+# Programs of packages of this system's release and architecture, and D-Bus, with their libraries, as a directory.
+programs_for_guest() { # DIRECTORY PACKAGE PROGRAM...
+    local to=$1 wanted=$2 packages=$1.packages root=$1.root package program libraries
+    shift 2
     [ "$ARCH" = "$(uname -m)" ] || return
     [ ! -d "$to" ] || return 0
     rm -rf "$packages" "$root" "$to.part" && mkdir -p "$packages/partial" "$root"/usr/{bin,lib,lib64,sbin} "$to.part"
     # As if nothing were installed, so that all libraries come along; nothing is installed by it.
     apt-get -o Dir::State::status=/dev/null -o Dir::Cache::archives="$packages" -o Debug::NoLocking=1 \
         -o APT::Sandbox::User=root --quiet --yes --no-install-recommends --download-only \
-        install systemd dbus-daemon dbus-system-bus-common >/dev/null 2>&1 || return
+        install "$wanted" dbus-daemon dbus-system-bus-common >/dev/null 2>&1 || return
     # Newer releases have below /usr what this one may have below /.
     ln -s usr/{bin,lib,lib64,sbin} "$root/"
     for package in "$packages"/*.deb; do
@@ -85,7 +86,7 @@ networkd_for_guest() { # DIRECTORY
     libraries=$(printf "$root/usr/lib/$ARCH-linux-gnu%s:" '' /systemd)
     {
         echo usr/share/dbus-1
-        for program in usr/lib/systemd/systemd-networkd usr/bin/{networkctl,dbus-daemon}; do
+        for program in usr/bin/dbus-daemon "$@"; do
             echo "$program"
             "$root"/lib64/ld-linux-*.so.* --library-path "$libraries" --list "$root/$program" |
                 grep -o "$root/usr/lib/[^ ]*" | sed "s|^$root/||"

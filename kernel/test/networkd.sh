@@ -7,7 +7,7 @@
 # Inside a guest with programs of systemd and D-Bus (guests.sh), with the module loaded under its own name only and with
 # Linux's modules for $KINDS. Fails at the first thing that is not as it should be.
 set -u
-. "$(dirname "$0")/says.sh" || exit
+. "$(dirname "$0")/says.sh" && . "$(dirname "$0")/services.sh" || exit
 
 # All that networkd has a section for and that is no part of the kernel itself. fq_pie uses pie.
 KINDS=(cake codel fq_pie pie sfb sfq)
@@ -21,9 +21,6 @@ network() { # DEVICE SECTION SETTING...
     printf '%s\n' '[Match]' "Name=$device" '[Network]' LinkLocalAddressing=no IPv6AcceptRA=no \
         $([ "$device" != v0 ] || echo Address=10.9.0.1/24) "[$section]" "$@" > "$networks/$device.network"
 }
-# Disciplines of ours that the kernel has.
-ours() { cat /sys/module/simnel/refcnt; }
-counts() { [ "$(ours)" = "$1" ] || fail "$(ours) disciplines of ours, where $1 are wanted"; }
 # Disciplines of all devices, as networkd has set them, once it is done.
 settings() {
     local device
@@ -63,14 +60,7 @@ round() {
     rm -f /run/systemd/netif/links/*
 }
 
-# Preparations that systemd makes as the first process. Where /sys is read-only, as in a container, networkd waits for no udev.
-printf '%s:x:%d:%d::/:\n' root 0 0 systemd-network 101 101 messagebus 102 102 > /etc/passwd
-cut -d: -f1-3 /etc/passwd | sed 's/$/:/' > /etc/group
-must mount -o remount,ro /sys
-mkdir -p "$networks" /run/dbus /run/systemd/netif/{links,leases}
-chown -R systemd-network:systemd-network /run/systemd/netif
-dbus-daemon --system --nofork --nopidfile --nosyslog 2>/run/bus.log & bus=$!
-soon system_bus_socket ls /run/dbus
+prepare
 far
 # It is networkd's to give.
 must ip addr flush dev v0
@@ -78,12 +68,9 @@ for device in "${DEVICES[@]:1}"; do must ip link add $device type dummy; done
 
 round
 linux_made=$made linux_changed=$changed
-counts 0
 take_away
-must rmmod simnel
-for kind in "${KINDS[@]}"; do must rmmod sch_$kind; done
+take_names "${KINDS[@]}"
 
-must insmod simnel.ko aliases=$(IFS=,; echo "${KINDS[*]}")
 round
 counts ${#DEVICES[@]}
 # Linux's tupdate is a number of ticks, of 4 ms; ours is exact.
@@ -95,11 +82,6 @@ has 'qdisc codel 21: root refcnt 2 limit 600p target 5ms' echo "$changed"
 has 'qdisc cake 20: root refcnt 2 bandwidth 20Mbit besteffort triple-isolate nonat' echo "$changed"
 has 'qdisc cake 22: root refcnt 2 bandwidth 5Mbit' echo "$changed"
 take_away
-counts 0
-
-kill $bus
 lacks ailed cat /run/networkd.log
-must rmmod simnel
-log() { dmesg | grep -v -e taint -e aliases:; }
-for sign in simnel: BUG: WARNING:; do lacks $sign log; done
+leave
 printf '%s\n' "$made" "$changed" 'networkd: ok'
