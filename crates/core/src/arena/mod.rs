@@ -150,6 +150,7 @@ impl Arena {
         list.tail = index;
         let slot = self.get_mut(index)?;
         *slot = *packet;
+        slot.next = Link::END;
         Some((index, slot))
     }
 
@@ -188,9 +189,8 @@ impl Arena {
     #[inline(always)]
     pub fn detach(&mut self, list: &mut List) -> Option<(u32, &mut Packet)> {
         let index = list.head.index();
-        let tail = list.tail;
         let packet = self.get_mut(index)?;
-        list.head = if index == tail { Link::END } else { packet.next };
+        list.head = packet.next;
         Some((index, packet))
     }
 
@@ -229,7 +229,7 @@ impl Arena {
     /// Takes the packet that follows `before` (or the first, if None) out of `list`.
     pub fn remove_after(&mut self, list: &mut List, before: Option<u32>) -> Option<&mut Packet> {
         let Some(before) = before else { return self.pop(list) };
-        let index = self.next(list, before)?;
+        let index = self.next(before)?;
         let next = self.get(index)?.next;
         self.get_mut(before)?.next = next;
         if index == list.tail {
@@ -308,7 +308,8 @@ impl Arena {
 
     /// Moves the first packet of `list` to the end of `to`.
     fn move_first(&mut self, list: &mut List, to: &mut List) {
-        if let Some((slot, _)) = self.detach(list) {
+        if let Some((slot, packet)) = self.detach(list) {
+            packet.next = Link::END;
             let mut one = List { head: Link::to(slot), tail: slot };
             self.append(to, &mut one);
         }
@@ -377,18 +378,15 @@ impl Arena {
         }
     }
 
-    /// Slot of the packet that follows the one in slot `index` in `list`.
+    /// Slot of the packet that follows the one in slot `index` in its list.
     #[inline]
-    pub fn next(&self, list: &List, index: u32) -> Option<u32> {
-        if index == list.tail {
-            return None;
-        }
+    pub fn next(&self, index: u32) -> Option<u32> {
         self.get(index)?.next.slot()
     }
 
     /// Number of packets in `list`, all of which are gone through.
     pub fn count(&self, list: &List) -> u32 {
-        let slots = core::iter::successors(list.head(), |index| self.next(list, *index));
+        let slots = core::iter::successors(list.head(), |index| self.next(*index));
         slots.take(self.len() as usize).count() as u32
     }
 }

@@ -212,7 +212,7 @@ impl<M: Truesizes> Store<M> {
         while slot != last {
             crate::steps::step();
             before = Some(slot);
-            slot = self.arena.next(&queue.packets, slot)?;
+            slot = self.arena.next(slot)?;
         }
         let packet = *self.arena.remove_after(&mut queue.packets, before)?;
         self.account_removal(queue, &packet);

@@ -155,10 +155,10 @@ impl AckStore {
                 }
             }
             before = Some(slot);
-            slot = arena.next(list, slot)?;
+            slot = arena.next(slot)?;
         }
         let last = eligible?;
-        let adjacent = arena.next(list, last.slot) == Some(newest);
+        let adjacent = arena.next(last.slot) == Some(newest);
         let same_echo = last.echo == trigger.flags & ECN_ECHO;
         (mode == AckFilter::Aggressive && adjacent && same_echo).then_some(last.before)
     }

@@ -68,7 +68,7 @@ impl Cake {
             let mut next = flow.packets.head();
             while let Some((slot, packet)) = next.and_then(|at| Some((at, self.arena.get(at)?))) {
                 store.set(slot, owner.ack_view(packet).as_ref());
-                next = self.arena.next(&flow.packets, slot);
+                next = self.arena.next(slot);
             }
         }
     }
