@@ -245,7 +245,14 @@ impl Qdisc for Own {
         let given = Python::attach(|py| {
             let given = self.object.call_method1(py, "dequeue", (seconds(now),))?;
             let packet = given.extract::<Option<PyRef<'_, Packet>>>(py)?;
-            Ok(packet.map(|packet| packet.number))
+            let Some(packet) = packet else { return Ok(None) };
+            // Numbers are of one discipline; there may be two objects with one queue.
+            if !Arc::ptr_eq(&packet.orders, &self.orders) {
+                let what = "dequeue gave a packet that came to another object";
+                let fix = "expected one of its own: a queue that __init__ makes for each";
+                return Err(Error::new_err(format!("{what}; {fix}")));
+            }
+            Ok(Some(packet.number))
         });
         self.obey(owner);
         let number = match given {

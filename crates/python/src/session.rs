@@ -66,7 +66,9 @@ impl Session {
 
     fn advance(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         if !(seconds > 0.0 && seconds <= 1e6) {
-            return Err(Error::new_err(format!("{seconds} s is no step; expected 0 to 1e6")));
+            return Err(Error::new_err(format!(
+                "{seconds} s is no step; expected more than 0, to 1e6"
+            )));
         }
         let span = Span((seconds * 1e9).round() as u64);
         py.detach(|| {

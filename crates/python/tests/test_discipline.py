@@ -45,6 +45,15 @@ class Late(TailDrop):
         return self.queue[0].enqueued + 0.01 if self.queue else None
 
 
+class Shared(TailDrop):
+    """A slip: both directions have one queue."""
+
+    queue = collections.deque()
+
+    def __init__(self):
+        pass
+
+
 def short(line, traffic, qdisc):
     return simnel.simulate(line, traffic, qdisc, duration="4s", warmup="0s")
 
@@ -53,6 +62,11 @@ def test_a_fifo_is_the_core_s_fifo_packet_by_packet(line):
     own, core = (short(line, None, qdisc) for qdisc in (TailDrop, "pfifo limit 20"))
     assert own.hash == core.hash and own.qdisc == ("TailDrop", "TailDrop")
     assert sum(own.flows["drops"]) == sum(core.flows["drops"]) > 0
+
+
+def test_a_packet_of_the_other_direction_is_not_taken_for_its_own(line):
+    with pytest.raises(simnel.Error, match="came to another object; expected .* __init__ makes"):
+        short(line, simnel.bulk(2), Shared)
 
 
 def test_packets_are_marked_or_dropped(line):

@@ -1,5 +1,6 @@
 """The environment: gymnasium's rules, determinism, and settings that take effect."""
 
+import math
 import re
 import runpy
 
@@ -75,6 +76,11 @@ def test_what_cannot_be_is_refused(line, env):
     silent = simnel.Scenario.of(line, simnel.bulk())
     with pytest.raises(simnel.Error, match="ping"):
         TuneEnv(silent, words, [1], [2])
+    with pytest.raises(simnel.Error, match="is no scenario; expected a Scenario"):
+        TuneEnv(line, words, [1], [2])
+    for step_s in (0, 1e-12, -1, math.nan, math.inf):
+        with pytest.raises(simnel.Error, match="no step"):
+            TuneEnv(env._scenario, words, [1], [2], step_s=step_s)
     with pytest.raises(simnel.Error, match="in place of {rate}"):
         TuneEnv(env._scenario, lambda action: "cake bandwidth {rate}", [1], [2])
     env.reset(seed=1)

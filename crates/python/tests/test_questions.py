@@ -24,7 +24,7 @@ def test_a_comparison_says_what_the_command_says(command, line):
     assert "one run each: `cake bandwidth {rate}` on this line" in compared.verdict[-1]
     assert all(sentence in said for sentence in compared.verdict)
     page = compared._repr_html_()
-    assert "<table>" in page and "pfifo limit 1000" in page
+    assert "<table>" in page and "<code>pfifo limit 1000</code>" in page and "`" not in page
     assert len(compared.table) == 22 and str(compared).endswith(compared.verdict[-1])
 
 

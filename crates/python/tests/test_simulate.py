@@ -72,6 +72,8 @@ def test_latency_is_that_of_probes_then_of_datagrams_then_of_all(line, upload):
         (lambda line: simnel.simulate(line, []), "no traffic"),
         (lambda line: simnel.simulate(line, "bulk"), "'bulk' is no traffic; expected"),
         (lambda line: simnel.simulate("20mbit"), "'20mbit' is no line; expected"),
+        (lambda line: simnel.simulate(simnel.Line("1mbit", "1mbit", change=["2s"])), "'2s' is no table"),
+        (lambda line: simnel.simulate(simnel.Line("1mbit", "1mbit", hosts=["tv"])), "'tv' is no table"),
         (lambda line: simnel.simulate(line, duration="1s", warmup="2s"), "nothing is left"),
         (lambda line: simnel.Scenario("duration = 3"), "expected"),
         (lambda line: simnel.Scenario.from_file("/nowhere.toml"), "/nowhere.toml"),
@@ -100,16 +102,47 @@ def test_words_of_any_kind_survive_the_text(line):
     assert simnel.simulate(late, simnel.ping(), duration="1s", warmup="0s").latency.mean > 3
 
 
-def test_lines_change_and_have_hosts():
+@pytest.mark.parametrize("some", [lambda one: [one], lambda one: one])
+def test_lines_change_and_have_hosts(some):
     line = simnel.Line(
         down="20mbit",
         up="3mbit",
-        change=[{"at": "1s", "down": "2mbit"}],
-        hosts=[{"name": "tv", "side": "home", "rate": "100mbit"}],
+        change=some({"at": "1s", "down": "2mbit"}),
+        hosts=some({"name": "tv", "side": "home", "rate": "100mbit"}),
     )
     traffic = simnel.bulk(home="tv", delayed_ack=False)
     run = simnel.simulate(line, traffic, duration="4s", warmup="2s", interval="1s")
     assert run["bulk"]["goodput_mbps"] < 2
+
+
+def test_traffic_may_come_one_by_one(line):
+    traffic = (make() for make in (simnel.bulk, simnel.ping))
+    assert simnel.simulate(line, traffic, duration="1s", warmup="0s").names == ["bulk", "ping"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"traffic": simnel.bulk(64)}, {"duration": "9s"}, {"warmup": "0s"}, {"interval": "1s"}],
+)
+def test_what_a_scenario_has_itself_is_not_said_beside_it(upload, given):
+    with pytest.raises(simnel.Error, match=f"has its own {next(iter(given))}; expected a Line"):
+        simnel.simulate(upload, **given)
+
+
+def test_values_are_lists_and_tables_too(line):
+    scenario = simnel.Scenario.of(line, simnel.ping(), duration="2s", warmup="0s")
+    other = scenario.with_values(
+        {
+            "line.loss": {"up": "100%"},
+            "line.change": [{"at": "1s", "down": "1mbit"}],
+            "traffic.ping.dscp": ["EF"],
+            "traffic.ping.name": "[a] name",
+        }
+    )
+    assert other.run().names == ["[a] name"] and len(other.run().latency) == 0
+    assert "1mbit" in other.toml
+    with pytest.raises(TypeError):
+        scenario.with_values(None)
 
 
 def test_ctrl_c_ends_a_run(line, ctrl_c):

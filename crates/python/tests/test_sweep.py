@@ -1,5 +1,6 @@
 """Many runs: a sweep is its single runs, whoever does them."""
 
+import errno
 import multiprocessing
 import os
 import pickle
@@ -59,6 +60,7 @@ def test_scenarios_and_numbers_are_swept(upload):
         ({"rtt": ["10ms", "10mz"]}, "rtt=10mz"),
         ({"qdisc": ["fq_codel", "caek"]}, "cake"),
         ({"qdisc": []}, "no values"),
+        ({"rtt": "10ms"}, "`rtt` has one value, '10ms'; expected a list: .'10ms'."),
         ({"rtt": ["10ms", "20ms", "10ms"]}, "`rtt=10ms` is said twice"),
     ],
 )
@@ -187,11 +189,10 @@ def test_geometric_steps_keep_their_unit():
             geomspace(*wrong)
 
 
-def growing(line, to, **other):
+def growing(line, to, repetitions=3, **other):
     over = {"rtt": ["10ms", "100ms"]}
-    return simnel.sweep(
-        line, over=over, repetitions=3, duration="2s", warmup="0s", progress=False, to=to, **other
-    )
+    short = {"duration": "2s", "warmup": "0s", "progress": False}
+    return simnel.sweep(line, over=over, repetitions=repetitions, to=to, **short, **other)
 
 
 def test_a_data_set_has_the_rows_of_the_table(line, tmp_path):
@@ -321,6 +322,28 @@ def test_a_damaged_part_is_named(line, tmp_path, size):
     assert growing(line, tmp_path).to_table().sort_by("run") == whole.sort_by("run")
 
 
+def test_a_part_that_somebody_named_has_its_runs(line, tmp_path):
+    whole = growing(line, tmp_path).to_table()
+    part = next(tmp_path.glob("part-*"))
+    two = parquet.read_table(part).slice(0, 2)
+    part.unlink()
+    parquet.write_table(two, tmp_path / "part-000000 (copy).parquet")
+    assert growing(line, tmp_path).to_table().sort_by("run") == whole.sort_by("run")
+
+
+def test_a_full_disk_is_named_and_what_was_there_stays(line, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        said = "part-000000.parquet: No space left on device; expected room.* the same call goes on"
+        with pytest.raises(simnel.Error, match=said):
+            growing(line, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+    assert growing(line, tmp_path).count_rows() == 6
+
+
 def test_a_part_is_on_the_disk_before_it_has_its_name(line, tmp_path, monkeypatch):
     done = []
 
@@ -414,6 +437,8 @@ def test_numbers_of_numpy_are_numbers(line):
         )
         assert table[key] == [str(value) for value in values.tolist()]
     assert toml([True, np.float32(0.5), np.uint8(3)]) == "[true, 0.5, 3]"
+    assert toml(list(np.array([True, False]))) == "[true, false]"
+    growing(line, None, repetitions=np.int64(2), batch=np.int64(2))
 
 
 def test_several_runs_are_one_task(line, tmp_path):

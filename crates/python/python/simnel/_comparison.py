@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any, Dict, List, Tuple, Union
 
@@ -49,12 +50,18 @@ class Comparison:
             + "</tr>"
             for (workload, measure), values in measures.items()
         )
-        said = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.verdict[:-1])
+        *sentences, last = (_marked(sentence) for sentence in self.verdict)
+        said = "".join(f"<li>{sentence}</li>" for sentence in sentences)
         return (
-            f"<p><strong>{escape(self.verdict[-1])}</strong></p><ul>{said}</ul>"
+            f"<p><strong>{last}</strong></p><ul>{said}</ul>"
             f"<table><thead><tr><th>workload</th><th>measure</th>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>"
         )
+
+
+def _marked(sentence: str) -> str:
+    """A sentence as HTML, in which a discipline's words have a type of their own."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", escape(sentence))
 
 
 def compare(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Union
 
 from . import _simnel
 from ._progress import watched
@@ -12,6 +12,9 @@ from ._words import Line, Traffic, bulk, ping, toml
 
 MIXED = (bulk(4, "both", stagger="200ms"), ping())
 """Traffic where none is named: four uploads, four downloads and a probe."""
+
+USUAL = {"duration": "30s", "warmup": "5s", "interval": "200ms"}
+"""Times where none are named."""
 
 
 class Scenario:
@@ -43,23 +46,33 @@ class Scenario:
     def of(
         cls,
         line: Union["Scenario", Line],
-        traffic: Union[Traffic, Sequence[Traffic], None] = None,
-        duration: str = "30s",
-        warmup: str = "5s",
-        interval: str = "200ms",
+        traffic: Union[Traffic, Iterable[Traffic], None] = None,
+        duration: Optional[str] = None,
+        warmup: Optional[str] = None,
+        interval: Optional[str] = None,
     ) -> "Scenario":
-        """A line with its traffic. Results count from ``warmup`` on; series step by ``interval``."""
+        """A line with its traffic, for 30 s unless a ``duration`` is given. Results count from
+        ``warmup`` (5 s) on; series step by ``interval`` (200 ms). A scenario has all of these itself.
+        """
+        top = {"duration": duration, "warmup": warmup, "interval": interval}
         if isinstance(line, Scenario):
+            given = {"traffic": traffic, **top}
+            twice = [key for key, value in given.items() if value is not None]
+            if twice:
+                raise _simnel.Error(
+                    f"{line!r} has its own {twice[0]}; expected a Line beside it, "
+                    "or the scenario's with_values()"
+                )
             return line
         if not isinstance(line, Line):
             raise _simnel.Error(f"{line!r} is no line; expected a Line or a Scenario")
         several = MIXED if traffic is None else traffic
-        several = [several] if isinstance(several, (Traffic, str)) else several
+        several = [several] if isinstance(several, (Traffic, str)) else list(several)
         strangers = [one for one in several if not isinstance(one, Traffic)]
         if strangers:
             raise _simnel.Error(f"{strangers[0]!r} is no traffic; expected what bulk(), call() … give")
-        top = {"duration": duration, "warmup": warmup, "interval": interval}
-        head = "".join(f"{key} = {toml(value)}\n" for key, value in top.items())
+        chosen = {key: USUAL[key] if value is None else value for key, value in top.items()}
+        head = "".join(f"{key} = {toml(value)}\n" for key, value in chosen.items())
         return cls(head + line.toml() + "".join(one.toml() for one in several), "line")
 
     @property
@@ -79,7 +92,8 @@ class Scenario:
 
     def with_values(self, values: Mapping[str, Any]) -> "Scenario":
         """The same with other values: ``{"line.rtt": "20ms", "traffic.bulk.count": 8}``."""
-        words = [(key, one if isinstance(one, str) else toml(one)) for key, one in values.items()]
+        every = dict(values).items()
+        words = [(key, one if isinstance(one, str) else toml(one)) for key, one in every]
         return Scenario._of(self._read.with_values(words))
 
     def run(
@@ -100,18 +114,20 @@ class Scenario:
 
 def simulate(
     line: Union[Scenario, Line],
-    traffic: Union[Traffic, Sequence[Traffic], None] = None,
+    traffic: Union[Traffic, Iterable[Traffic], None] = None,
     qdisc: Optional[_simnel.Choice] = None,
     seed: int = 1,
-    duration: str = "30s",
-    warmup: str = "5s",
-    interval: str = "200ms",
+    duration: Optional[str] = None,
+    warmup: Optional[str] = None,
+    interval: Optional[str] = None,
     progress: bool = False,
 ) -> Result:
     """One run of a line with its traffic, or of a scenario.
 
     Without traffic: four uploads, four downloads and a probe. Without ``qdisc``: a scenario's own,
-    or a FIFO of 1000 packets; it may be the class of a ``Discipline``. The interpreter is free meanwhile, and Ctrl-C ends the run.
+    or a FIFO of 1000 packets; it may be the class of a ``Discipline``. A line is simulated for 30 s
+    unless a ``duration`` is given, of which results count from ``warmup`` (5 s) on; series step by
+    ``interval`` (200 ms). The interpreter is free meanwhile, and Ctrl-C ends the run.
     """
     scenario = Scenario.of(line, traffic, duration, warmup, interval)
     return scenario.run(qdisc, seed, progress)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any, Callable, List, Sequence, Set, Tuple, Union
@@ -50,7 +52,8 @@ class Store:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._lock = open(self._directory / ".lock", "w")
         except OSError as error:
-            raise Error(f"{directory}: {error.strerror}; expected a directory") from error
+            what = f"{directory}: {error.strerror}"
+            raise Error(f"{what}; expected a directory that can be written to") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.known = self._numbers()
@@ -107,22 +110,39 @@ class Store:
             return
         rows = self._table(self._rows).to_arrow()
         rows = rows.add_column(0, "run", [[number for number, _ in self._rows]])
-        parts = self._parts()
-        number = int(parts[-1].stem.split("-")[1]) + 1 if parts else 0
-        path = self._directory / f"part-{number:06}.parquet"
+        rows = rows.replace_schema_metadata(self._metadata)
+        # Names that somebody else gave have no number.
+        taken = {path.name for path in self._parts()}
+        names = (f"part-{number:06}.parquet" for number in count(len(taken)))
+        path = self._directory / next(name for name in names if name not in taken)
+        try:
+            self._put(rows, path)
+        except OSError as error:
+            raise Error(
+                f"{path}: {error.strerror}; expected room for it: "
+                "what is there already stays, and the same call goes on"
+            ) from error
+        self._rows = []
+
+    def _put(self, rows: Any, path: Path) -> None:
+        """A part under its name, which it has only when it is whole."""
         unfinished = path.with_name(f".{path.name}")
-        with open(unfinished, "wb") as file:
-            self._parquet.write_table(rows.replace_schema_metadata(self._metadata), file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
+        try:
+            with open(unfinished, "wb") as file:
+                self._parquet.write_table(rows, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, path)
+        except OSError:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise
         # The name is the directory's.
         directory = os.open(self._directory, os.O_RDONLY)
         try:
             os.fsync(directory)
         finally:
             os.close(directory)
-        self._rows = []
 
     def close(self) -> None:
         """Writes what is left."""

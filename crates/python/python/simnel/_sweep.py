@@ -12,8 +12,21 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import fields
 from decimal import Decimal
 from itertools import islice, product
+from operator import index
 from queue import Empty, SimpleQueue
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from . import _simnel, cluster
 from ._identity import code, identity, traces
@@ -85,13 +98,13 @@ def _ratio(unit: str, other: str) -> Optional[float]:
 
 def sweep(
     line: Union[Scenario, Line],
-    traffic: Union[Traffic, Sequence[Traffic], None] = None,
+    traffic: Union[Traffic, Iterable[Traffic], None] = None,
     *,
-    over: Mapping[str, Sequence[Any]],
+    over: Mapping[str, Iterable[Any]],
     repetitions: int = 10,
     qdisc: Any = None,
-    duration: str = "30s",
-    warmup: str = "5s",
+    duration: Optional[str] = None,
+    warmup: Optional[str] = None,
     executor: Any = None,
     batch: int = 1,
     to: Union[str, "os.PathLike[str]", None] = None,
@@ -112,6 +125,8 @@ def sweep(
     which is returned. The same sweep again does only the runs that are not yet there. Rows are in
     the order in which runs ended, with their number in the column ``run``.
     """
+    # NumPy's, too, of which no table is made.
+    repetitions, batch = index(repetitions), index(batch)
     if repetitions < 1:
         raise Error(f"{repetitions} repetitions; expected one or more")
     if batch < 1:
@@ -120,6 +135,11 @@ def sweep(
         what = type(executor).__name__
         raise Error(f"an object of `{what}` runs nothing; expected one that has submit, or None")
     scenario = Scenario.of(line, traffic, duration, warmup)
+    over = dict(over)
+    for key, values in over.items():
+        # Its letters are not what was meant.
+        if isinstance(values, str):
+            raise Error(f"`{key}` has one value, {values!r}; expected a list: [{values!r}]")
     keys, axes = list(over), [list(values) for values in over.values()]
     for key, values in zip(keys, axes):
         if not values:
@@ -181,7 +201,7 @@ def _made(
 
 def _path(key: str) -> str:
     """The place in a scenario of a key of a sweep."""
-    return f"line.{key}" if key in OF_LINE else key
+    return "host" if key == "hosts" else f"line.{key}" if key in OF_LINE else key
 
 
 def _measure(jobs: List[Job], stop: Optional[Stop] = None) -> List[Optional[Values]]:

@@ -15,9 +15,9 @@ Directed = Union[str, Mapping[str, str]]
 
 def toml(value: Any) -> str:
     """A value as TOML. Strings are JSON's, whose escapes TOML shares."""
-    if isinstance(value, bool):
+    # NumPy's, too, whose own words name their type: `bool_` before version 2.
+    if type(value).__name__ in ("bool", "bool_"):
         return "true" if value else "false"
-    # NumPy's, too, whose own words name their type.
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Real):
@@ -33,6 +33,8 @@ def toml(value: Any) -> str:
 
 def table(head: str, values: Mapping[str, Any]) -> str:
     """A table of a TOML file; what is None is left out."""
+    if not isinstance(values, Mapping):
+        raise Error(f"{values!r} is no table for {head}; expected keys and values: {{...: ...}}")
     known = ((key.replace("_", "-"), one) for key, one in values.items() if one is not None)
     return "".join([f"\n{head}\n", *(f"{key} = {toml(one)}\n" for key, one in known)])
 
@@ -45,7 +47,7 @@ class Line:
     ``framing`` is what a packet occupies on the line (``"docsis"``, ``"overhead 34 atm"``), ``loss``
     a share (``"0.1%"``), ``jitter`` the longest additional delay, ``reorder`` a share that others
     overtake (``"1% by 10ms"``); the last three for both directions or ``{"up": ..., "down": ...}``.
-    ``change`` has new rates: ``{"at": "10s", "up": "1mbit"}``.
+    ``change`` has new rates: ``{"at": "10s", "up": "1mbit"}``, or a list of such.
     ``hosts`` are the scenario's ``[[host]]`` tables.
     """
 
@@ -57,17 +59,18 @@ class Line:
     burst: Optional[Union[str, int]] = None
     loss: Optional[Directed] = None
     jitter: Optional[Directed] = None
-    change: Sequence[Mapping[str, str]] = ()
-    hosts: Sequence[Mapping[str, Any]] = ()
+    change: Union[Mapping[str, str], Sequence[Mapping[str, str]]] = ()
+    hosts: Union[Mapping[str, Any], Sequence[Mapping[str, Any]]] = ()
     reorder: Optional[Directed] = None
 
     def toml(self) -> str:
         """The line's part of a scenario."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
-        changes, hosts = own.pop("change"), own.pop("hosts")
+        lists = [("[[line.change]]", own.pop("change")), ("[[host]]", own.pop("hosts"))]
         parts = [table("[line]", own)]
-        parts += [table("[[line.change]]", change) for change in changes]
-        parts += [table("[[host]]", host) for host in hosts]
+        for head, some in lists:
+            several = [some] if isinstance(some, Mapping) else some
+            parts += [table(head, one) for one in several]
         return "".join(parts)
 
 

@@ -57,6 +57,10 @@ class TuneEnv(gymnasium.Env):
         step_s: float = 0.1,
         reward: Callable[[Dict[str, float]], float] = power,
     ) -> None:
+        if not isinstance(scenario, Scenario):
+            raise Error(f"{scenario!r} is no scenario; expected a Scenario, such as Scenario.of(line)")
+        if not 1e-9 <= step_s <= 1e6:
+            raise Error(f"{step_s} s is no step; expected a nanosecond or more, and at most 1e6 s")
         self._low, self._high = (np.asarray(bound, np.float32) for bound in (low, high))
         self.action_space = gymnasium.spaces.Box(self._low, self._high, dtype=np.float32)
         self.observation_space = gymnasium.spaces.Box(0.0, math.inf, (len(OBSERVED),), np.float64)

@@ -199,6 +199,11 @@ fn typed(value: &str) -> toml::Value {
     if let Ok(number) = value.parse::<i64>() {
         return number.into();
     }
+    // Lists and tables are written as a file has them.
+    if value.starts_with(['[', '{']) {
+        let read = format!("value = {value}").parse::<toml::Table>();
+        return read.ok().and_then(|mut read| read.remove("value")).unwrap_or_else(|| value.into());
+    }
     match (value.parse::<bool>(), value.parse::<f64>()) {
         (Ok(truth), _) => truth.into(),
         (_, Ok(number)) if number.is_finite() => number.into(),

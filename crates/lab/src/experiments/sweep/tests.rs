@@ -95,7 +95,16 @@ fn paths_lead_into_lists_within_tables() {
         "{SCENARIO}[[line.change]]\nat = \"1s\"\ndown = \"1mbit\"\n[[traffic]]\nname = \"x\"\n\
          kind = \"ping\"\n"
     );
-    for over in ["line.change.0.down=2mbit", "traffic.x.interval=1s", "traffic.0.cc=reno"] {
+    let all = [
+        "line.change.0.down=2mbit",
+        "traffic.x.interval=1s",
+        "traffic.0.cc=reno",
+        // Lists and tables, as a file has them; what only begins so is words.
+        "traffic.x.dscp=[\"EF\"]",
+        "line.loss={ up = \"1%\" }",
+        "traffic.x.name=[x|{x",
+    ];
+    for over in all {
         let made = Sweep::new("test", &text, Path::new(""), axes(over), 1);
         assert!(made.is_ok(), "{over}: {:?}", made.err());
     }
