@@ -52,6 +52,33 @@ fn what_comes_in_by_a_pipe_is_drawn() {
 }
 
 #[test]
+fn journals_are_drawn_as_they_are_and_packed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+    let run = |run: u32, rtt: &str| {
+        let values = "{\"groups.ping.application.added_ms.p99\":3.5}";
+        format!(
+            "{{\"run\":{run},\"point\":{{\"rtt\":\"{rtt}\"}},\"seed\":1,\"values\":{values}}}\n"
+        )
+    };
+    let head = "{\"sweep\":\"1\",\"scenario\":\"line\",\"runs\":2}\n";
+    let journal = [head, &run(0, "10ms"), &run(1, "20ms")].concat();
+    std::fs::write(path("a.jsonl"), &journal).expect("a journal");
+    let packed = Command::new("gzip").args(["-k", &path("a.jsonl")]).status().expect("gzip");
+    assert!(packed.success());
+    let page = path("page.html");
+    for name in ["a.jsonl", "a.jsonl.gz"] {
+        let output = simnel(&["plot", &path(name), "--report", &page]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(std::fs::read_to_string(&page).expect("the page").contains("<figcaption>"));
+    }
+    std::fs::write(path("a.jsonl"), journal.replace("{\"run\":1", "[")).expect("a journal");
+    let error = simnel(&["plot", &path("a.jsonl"), "--report", &page]).stderr;
+    let error = String::from_utf8_lossy(&error).replace(['\n', '│', ' '], "");
+    assert!(error.contains("line3isnolineofasweephelp:linesastheywerewritten"), "{error}");
+}
+
+#[test]
 fn other_files_are_refused_by_name_and_leave_no_page() {
     let directory = tempfile::tempdir().expect("a directory");
     let page = directory.path().join("page.html");

@@ -24,7 +24,7 @@ use super::{output_failed, place};
     simnel plot rrul.sweep.jsonl               the measures of a sweep")]
 pub struct Args {
     /// Data files: .flent.gz, or the JSON inside (`-`: standard input); journals of `simnel sweep`:
-    /// .jsonl.
+    /// .jsonl, packed or not.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The page: a path that ends in .html, or a folder for FILES-plot.html, by their names
@@ -42,7 +42,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         place::apart(&page.path, args.files.iter().map(PathBuf::as_path))?;
     }
     let (sweeps, runs): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        args.files.iter().partition(|file| file.extension().is_some_and(|end| end == "jsonl"));
+        args.files.iter().partition(|file| name(file).trim_end_matches(".gz").ends_with(".jsonl"));
     let names = names(&runs);
     let read: Vec<(String, Vec<Figure>)> =
         runs.into_iter().map(|file| read(file)).collect::<Result<_, _>>()?;
@@ -112,8 +112,8 @@ fn read(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
 
 /// The measures of a sweep's journal that `simnel sweep` prints.
 fn swept(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
-    let journal = sweep::Journal::read(file)
-        .map_err(|error| miette!(help = "a journal of `simnel sweep`", "{error}"))?;
+    let journal =
+        sweep::Journal::read(file).map_err(|error| miette!(help = error.fix, "{}", error.what))?;
     let results = journal.results();
     let names = super::sweep::names(&[], &results);
     let figures: Vec<Figure> =

@@ -17,6 +17,8 @@ use crate::statistics::Estimate;
 const LINE: u64 = 1 << 24;
 /// Beginning of a journal's first line.
 const BEGINNING: &[u8] = b"{\"sweep\":";
+/// The remedy for a damaged line.
+const AS_WRITTEN: &str = "lines as they were written; a run whose line is not there is done again";
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A line of a journal after the first one: one run.
@@ -313,13 +315,14 @@ pub(super) fn write_line(file: &mut impl Write, value: &impl Serialize) -> io::R
 }
 
 pub(super) fn strange(journal: &Path, line: usize) -> SweepError {
-    wrong(format!("{}: line {line} is no line of a sweep", journal.display()), "another file")
+    let what = format!("{}: line {line} is no line of a sweep", journal.display());
+    wrong(what, if line == 1 { "another file" } else { AS_WRITTEN })
 }
 
 /// A line that its sweep cannot have written.
 pub(super) fn astray(journal: &Path, line: usize, why: &str) -> SweepError {
     let what = format!("{}: line {line} does not belong to its sweep: {why}", journal.display());
-    wrong(what, "lines as they were written; a run whose line is not there is done again")
+    wrong(what, AS_WRITTEN)
 }
 
 pub(super) fn unwritable(journal: &Path, error: &io::Error) -> SweepError {

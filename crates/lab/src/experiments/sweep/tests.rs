@@ -296,6 +296,25 @@ fn a_line_that_does_not_belong_to_the_sweep_is_refused() {
 }
 
 #[test]
+fn a_damaged_line_costs_no_other_runs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("journal");
+    let sweep = sweep("rtt=10ms|20ms", 1);
+    go(&sweep, &path, (0, 1));
+    let whole = std::fs::read_to_string(&path).expect("a journal");
+    let number = |line: usize, with: &str| {
+        let lines: Vec<&str> = whole.lines().collect();
+        whole.replacen(lines[line - 1], with, 1)
+    };
+    for (line, fix) in [(1, "another file"), (2, "a run whose line is not there is done again")] {
+        std::fs::write(&path, number(line, "?")).expect("written");
+        let error = Journal::read(&path).expect_err("damaged");
+        assert!(error.what.ends_with(&format!("line {line} is no line of a sweep")), "{error}");
+        assert!(error.fix.ends_with(fix), "{error}");
+    }
+}
+
+#[test]
 fn a_file_that_is_no_journal_is_left_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("notes");
