@@ -174,3 +174,8 @@ def test_progress_is_told(upload):
     upload._read.run(None, 1, told.append)
     assert told == sorted(told) and told[-1] == _simnel.Scenario.STEPS
     assert upload.run(progress=True).json == upload.run().json
+
+
+def test_without_a_standard_error_nobody_is_told(upload, monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    assert upload.run(progress=True).json == upload.run().json

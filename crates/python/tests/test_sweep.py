@@ -69,6 +69,36 @@ def test_what_is_wrong_is_refused_before_anything_runs(line, over, said):
         simnel.sweep(line, over=over, duration="100000s", progress=False)
 
 
+def test_equal_values_are_known_whatever_they_are():
+    class Odd:
+        """A value that counts with how many it is compared."""
+
+        compared = 0
+
+        def __init__(self, name):
+            self.name = name
+
+        def __eq__(self, other):
+            Odd.compared += 1
+            return self.name == other.name
+
+        def __str__(self):
+            return self.name
+
+    _sweep._each_once("traffic.bulk.size", [Odd(f"{n}kb") for n in range(1000)])
+    assert Odd.compared == 0, "a sweep may have many values"
+    for values, said in [
+        ([1, 2, 1.0], "said twice"),
+        (["1s", "2s", "1s"], "said twice"),
+        ([{"up": "1%"}, {"down": "1%"}, {"up": "1%"}], "said twice"),
+        ([Odd("a"), Odd("a")], "said twice"),
+        ([1, "1"], "two values"),
+        ([type("One", (), {}), type("One", (), {})], "two values"),
+    ]:
+        with pytest.raises(simnel.Error, match=said):
+            _sweep._each_once("traffic.bulk.size", values)
+
+
 def test_values_may_come_one_by_one(line):
     over = {"rtt": (f"{ms}ms" for ms in (10, 20))}
     table = simnel.sweep(line, over=over, repetitions=1, duration="1s", warmup="0s", progress=False)

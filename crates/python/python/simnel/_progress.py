@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import Callable, Iterator, Optional
 
@@ -9,6 +10,8 @@ from typing import Callable, Iterator, Optional
 @contextmanager
 def watched(wanted: bool, total: int, unit: str) -> Iterator[Optional[Callable[[int], None]]]:
     """A function that is told how many of ``total`` are done; None if nobody wants to see it."""
+    # Programs without a terminal may have no standard error at all.
+    wanted = wanted and sys.stderr is not None
     if wanted:
         try:
             from tqdm.auto import tqdm

@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import fields
 from decimal import Decimal
 from itertools import islice, product
+from numbers import Number
 from operator import index
 from queue import Empty, SimpleQueue
 from typing import (
@@ -24,6 +25,7 @@ from typing import (
     Mapping,
     Optional,
     Sequence,
+    Set,
     Tuple,
     Union,
 )
@@ -144,12 +146,7 @@ def sweep(
     for key, values in zip(keys, axes):
         if not values:
             raise Error(f"`{key}` has no values; expected one or more")
-        for n, value in enumerate(values):
-            said = f"{key}={_shown(value)}"
-            if value in values[:n]:
-                raise Error(f"`{said}` is said twice; expected each value once, and repetitions")
-            if _shown(value) in map(_shown, values[:n]):
-                raise Error(f"`{said}` stands for two values; expected some that rows tell apart")
+        _each_once(key, values)
     # Disciplines are handed over beside the scenario, and so after it.
     paths = [_path(key) for key in keys if key != "qdisc"]
     scenario._read.check_keys(paths + ["qdisc"] * ("qdisc" in keys))
@@ -179,6 +176,25 @@ def sweep(
             if told and some:
                 told(done)
     return store.dataset() if store else table(sorted(runs))
+
+
+def _each_once(key: str, values: List[Any]) -> None:
+    """Refuses a value that is there twice, and values that rows do not tell apart."""
+    by_name: Dict[str, Any] = {}
+    numbers: Set[Number] = set()
+    for value in values:
+        shown = _shown(value)
+        # Only numbers are equal that look different: 1 and 1.0.
+        is_number = isinstance(value, Number)
+        if (is_number and value in numbers) or (shown in by_name and by_name[shown] == value):
+            what = "is said twice; expected each value once, and repetitions"
+            raise Error(f"`{key}={shown}` {what}")
+        if shown in by_name:
+            what = "stands for two values; expected some that rows tell apart"
+            raise Error(f"`{key}={shown}` {what}")
+        by_name[shown] = value
+        if is_number:
+            numbers.add(value)
 
 
 def _made(
