@@ -1,5 +1,6 @@
 // Each discipline explained: sentences, a figure to play with, its words, its sources. The address
 // says which, and the figure's settings.
+import { addressed, leftOut } from "./address";
 import { disciplines, chances as measured, exhibit, initSync } from "lab-wasm";
 import { bins, chances, lists, move, pointed, strips, tell, type Shown } from "./exhibit";
 import { EXPLAINED, type Explained, type Setting } from "./explained";
@@ -23,6 +24,8 @@ type Chosen = Map<string, number>;
 class Page {
     private about: Explained = EXPLAINED[0]!;
     private chosen: Chosen = new Map();
+    /** What the address says and nobody understands. */
+    private odd: string[] = [];
     private shown: Shown | null = null;
     private drawing: SVGSVGElement | null = null;
     private readonly at = $<HTMLInputElement>("#at");
@@ -61,10 +64,12 @@ class Page {
         const about = EXPLAINED.find((each) => each.id === id) ?? EXPLAINED.find((each) => each.names.includes(id ?? ""));
         this.about = about ?? EXPLAINED[0]!;
         this.chosen = new Map();
+        this.odd = id && !about ? [id] : [];
         for (const [key, text] of new URLSearchParams(rest.join("&"))) {
-            const value = Number(text);
+            const value = text.trim() === "" ? NaN : Number(text);
             const control = controls(this.about).find((each) => each.key === key);
             if (control && value >= control.min && value <= control.max) this.chosen.set(key, value);
+            else this.odd.push(`${key}=${text}`);
         }
         this.tell();
         this.run();
@@ -100,9 +105,10 @@ class Page {
             say();
             input.addEventListener("input", () => {
                 say();
+                this.odd = [];
                 this.chosen.set(control.key, Number(input.value));
                 const parts = new URLSearchParams([...this.chosen].map(([key, value]) => [key, String(value)]));
-                history.replaceState(null, "", `#${about.id}&${parts}`);
+                addressed(`${about.id}&${parts}`);
                 this.run();
             });
             field.append(label, said, input);
@@ -159,7 +165,7 @@ class Page {
         try {
             const text = JSON.stringify({ words, line_mbps: about.line, seconds: about.seconds, loads });
             this.shown = JSON.parse(exhibit(text)) as Shown;
-            $("#status").textContent = "";
+            $("#status").textContent = leftOut(this.odd);
         } catch (error) {
             this.shown = null;
             $("#status").textContent = `This cannot be shown: ${fault(error)}`;

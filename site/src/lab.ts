@@ -1,5 +1,6 @@
 // Play with a line: a change is simulated at once with one seed, drawn, and then repeated in the
 // background until there are as many runs as asked for.
+import { addressed, leftOut } from "./address";
 import { bands, legend, table, tell } from "./answer";
 import { Charts } from "./charts";
 import { inWords } from "./fault";
@@ -164,8 +165,7 @@ class Lab {
         const known = Object.values(EXAMPLES).indexOf(text);
         this.example.selectedIndex = text === "" ? 0 : known < 0 ? -1 : 1 + known;
         if (!this.form.isRight()) return remark("Nothing else is simulated until the field in red is right.");
-        const address = toAddress(this.question);
-        history.replaceState(null, "", address ? `#${address}` : location.pathname + location.search);
+        addressed(toAddress(this.question));
         this.form.made(toToml(this.question));
         const now = performance.now();
         if (this.since !== null && now - this.since < PATIENCE_MS) {
@@ -343,8 +343,7 @@ class Lab {
         });
         this.form.complainScenario(scenario);
         const missing = results.every(isShown) ? "" : broken || "Something cannot be simulated: see the fields in red.";
-        const odd = this.odd.length > 0 ? `Of what the address says, this was left out: ${this.odd.join(", ")}.` : "";
-        remark(`${missing} ${odd}`.trim());
+        remark(`${missing} ${leftOut(this.odd)}`.trim());
         say(results.some(isShown) ? "1 run" : "");
         document.documentElement.dataset.runs = "1";
     }

@@ -147,7 +147,8 @@ export function verdict(base: Summary[], other: Summary[]): Sentence[] {
     const compare = (of: Figure["of"], unit: string, better: Figure["better"], [gains, loses, same]: [string, string, string]) => {
         const [a, b] = [middle(base, of), middle(other, of)];
         if (a === null || b === null) return;
-        const ratio = better === "more" ? b / Math.max(a, 1e-9) : a / Math.max(b, 1e-9);
+        // Nothing under both is as much.
+        const ratio = a === b ? 1 : better === "more" ? b / Math.max(a, 1e-9) : a / Math.max(b, 1e-9);
         const tone = ratio > WORTH ? "good" : ratio < 1 / WORTH ? "bad" : "same";
         const text = { good: gains, bad: loses, same }[tone];
         sentences.push({ tone, text: `${text}${text.includes(":") ? "," : ":"} ${arrow(a, b, unit)}` });

@@ -87,6 +87,12 @@ async function addresses(browser, address) {
     await full.context().close();
     await page.locator("#up").fill("6");
     await says(page, "#remark", /^$/);
+    for (const [hash, odd] of [["codle", "codle"], ["codel&target=abc&interval=&targte=5", "target=abc, interval=, targte=5"]]) {
+        await page.goto(`${address}disciplines.html#${hash}`);
+        await says(page, "#status", new RegExp(`left out: ${odd}\\.$`));
+    }
+    await page.locator("#set-target").press("ArrowRight");
+    await says(page, "#status", /^$/);
     await page.context().close();
 }
 
@@ -109,6 +115,33 @@ async function haste(browser, address) {
     await says(fresh, "#status", /Simulating/);
     assert.equal(await fresh.locator("#verdict").textContent(), "", "nothing is said before there is anything");
     await fresh.context().close();
+}
+
+/** A browser that lets the address be changed no more for a while, as Safari does while one drags. */
+async function refused(browser, address) {
+    const page = await visit(browser);
+    await page.addInitScript(() => {
+        const change = history.replaceState.bind(history);
+        history.replaceState = (...to) => {
+            if (window.isTooOften) throw new DOMException("more than 100 times per 30 seconds", "SecurityError");
+            change(...to);
+        };
+    });
+    await page.goto(`${address}#runs=1&seconds=10`);
+    await says(page, "#status", /^1 run$/);
+    await page.evaluate(() => { window.isTooOften = true; });
+    await page.locator("#down").fill("11");
+    await page.locator("#down").fill("12");
+    await says(page, "#asked", /Download rate: 12 Mbit/);
+    await page.evaluate(() => { window.isTooOften = false; });
+    await page.waitForFunction(() => location.hash === "#down=12&seconds=10&runs=1");
+    await page.goto(`${address}disciplines.html#codel`);
+    await page.waitForSelector("#set-target");
+    await page.evaluate(() => { window.isTooOften = true; });
+    await page.locator("#set-target").press("ArrowRight");
+    await page.evaluate(() => { window.isTooOften = false; });
+    await page.waitForFunction(() => location.hash.startsWith("#codel&target="));
+    await page.context().close();
 }
 
 /** Asks before each run what is to happen to its worker, and does that. */
@@ -261,6 +294,7 @@ export async function slips(browser, address) {
     await scenario(browser, address);
     await addresses(browser, address);
     await haste(browser, address);
+    await refused(browser, address);
     await breaking(browser, address);
     await hanging(browser, address);
     await old(browser, address);

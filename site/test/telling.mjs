@@ -26,6 +26,16 @@ async function alike(browser, address) {
     await page.context().close();
 }
 
+/** A line that brings nothing gives no discipline less than another one. */
+async function nothing(browser, address) {
+    const page = await visit(browser);
+    const dead = SEEDLESS.replace("[[traffic]]", 'loss = "100%"\n[[traffic]]') + '[[traffic]]\nkind = "dash"\n';
+    await page.goto(`${address}#${new URLSearchParams([["runs", "1"], ["toml", dead]])}`);
+    await says(page, "#verdict", /Upload keeps its rate: 0 Mbit\/s → 0 Mbit\/s/);
+    await says(page, "#verdict", /The film is as sharp: 0 Mbit\/s → 0 Mbit\/s/);
+    await page.context().close();
+}
+
 export async function telling(browser, address) {
     // A short queue adds no delay, and loses a third of a call.
     const short = await open(browser, address, { hash: `#uploads=20&runs=1&buffer=10&qdisc=pfifo+limit+%7Bbuffer%7D&${CAKE}` });
@@ -62,5 +72,6 @@ export async function telling(browser, address) {
     await says(bursts, "#status", /^8 runs: .*, bands the least and the greatest: another run lies between with a chance of 78 %$/);
     await bursts.context().close();
     await alike(browser, address);
+    await nothing(browser, address);
     console.log("loss counts as delay does, and each discipline has its curves");
 }
