@@ -41,6 +41,7 @@ def test_cake_keeps_a_call_clear(upload):
     assert cake.latency.quantile(0.99) < 30 < fifo.latency.quantile(0.99)
     assert cake.names == ["backup", "call up", "call down"]
     assert cake["call up"]["application"]["mos"] > 4
+    assert "backup" in cake and "film" not in cake and list(cake) == cake.names
 
 
 def test_latency_is_that_of_probes_then_of_datagrams_then_of_all(line, upload):

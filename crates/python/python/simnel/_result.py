@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _simnel
 from ._simnel import Distribution, Table
@@ -73,6 +73,10 @@ class Result:
             names = ", ".join(groups)
             raise _simnel.Error(f"there is no traffic `{name}`; expected one of {names}")
         return groups[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the traffic. Without this Python would ask for the traffic `0`."""
+        return iter(self.names)
 
     @property
     def series(self) -> Table:

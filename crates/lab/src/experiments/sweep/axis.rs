@@ -3,7 +3,8 @@
 //! A key is a path in the scenario's file, entries of lists by number or name: `line.rtt`,
 //! `traffic.bulk.count`, `traffic.0.cc`. Shorthands: `rate` is both directions of the line, `rtt`
 //! is `line.rtt`, `qdisc` both disciplines. Ranges are geometric: rates, times and sizes span
-//! decades. A value becomes what it looks like: a whole number, a fraction, a truth, or words.
+//! decades. A value becomes what it looks like: a whole number, a fraction, a truth, a list or a
+//! table as files have it, or words.
 
 use super::{wrong, SweepError};
 
