@@ -33,7 +33,8 @@ fn main() -> ExitCode {
     let cli = match (cli, negative()) {
         (Ok(cli), _) => cli,
         (Err(error), Some(word)) if error.kind() == ErrorKind::UnknownArgument => {
-            let message = format!("`{word}` cannot be used: rates, times and sizes are positive");
+            let message =
+                format!("`{word}` cannot be used: no rate, time, size or number is negative");
             terminal::print_error(&commands::misuse(message));
             return ExitCode::from(2);
         }

@@ -111,6 +111,15 @@ impl Table {
         self.0.num_rows()
     }
 
+    // Without these two, Python would ask for the column `0`.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(PyList::new(py, self.columns())?.try_iter()?.into_any())
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.0.column_by_name(name).is_some()
+    }
+
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let column = self.0.column_by_name(name).ok_or_else(|| {
             let names = self.columns().join(", ");

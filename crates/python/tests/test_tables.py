@@ -51,6 +51,7 @@ def test_tables_are_made_of_columns_and_travel():
     assert table.to_dict() == {"a": [1, None], "b": [0.5, 2.0], "c": ["x", None]}
     assert pickle.loads(pickle.dumps(table)).to_dict() == table.to_dict()
     assert repr(table) == "<simnel.Table: 2 rows, 3 columns: a, b, c>"
+    assert list(table) == ["a", "b", "c"] and "b" in table and "d" not in table
     with pytest.raises(simnel.Error):
         simnel.Table({"a": [1], "b": [1, 2]})
 

@@ -1,7 +1,7 @@
 """The compiled part: what the package's Python stands on."""
 
 from os import PathLike
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 __version__: str
 
@@ -25,6 +25,10 @@ class Table:
     def columns(self) -> List[str]:
         """Names of the columns."""
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]:
+        """The names of the columns."""
+    def __contains__(self, name: str) -> bool:
+        """True if there is a column of that name."""
     def __getitem__(self, name: str) -> List[Any]:
         """A column as a list."""
     def to_dict(self) -> Dict[str, List[Any]]:

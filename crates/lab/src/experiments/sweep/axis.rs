@@ -43,9 +43,18 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Reads axes that are separated by commas.
+    /// Reads axes that are separated by commas; those within lists and tables separate none.
     pub fn parse_all(text: &str) -> Result<Vec<Axis>, SweepError> {
-        text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Axis::parse).collect()
+        let mut open = 0u32;
+        let parts = text.split(|letter| {
+            match letter {
+                '[' | '{' => open += 1,
+                ']' | '}' => open = open.saturating_sub(1),
+                _ => {}
+            }
+            letter == ',' && open == 0
+        });
+        parts.map(str::trim).filter(|part| !part.is_empty()).map(Axis::parse).collect()
     }
 
     fn parse(text: &str) -> Result<Axis, SweepError> {

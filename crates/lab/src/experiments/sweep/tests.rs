@@ -36,6 +36,10 @@ fn axes_are_lists_and_geometric_ranges() {
     assert_eq!(axes("rate=1mbit..10mbit:3")[0].values, ["1mbit", "3.162mbit", "10mbit"]);
     assert_eq!(axes("traffic.bulk.size=64kb..1mb:3")[0].values, ["64kb", "256kb", "1mb"]);
     assert_eq!(axes("line.loss=0.1%..10%:3")[0].values, ["0.1%", "1%", "10%"]);
+    let listed =
+        axes("traffic.ping.dscp=[\"EF\", \"CS1\"]|[], line.loss={up = 1, down = 2}, rtt=1ms");
+    assert_eq!(listed[0].values, ["[\"EF\", \"CS1\"]", "[]"]);
+    assert_eq!((listed[1].values.len(), &*listed[2].key), (1, "rtt"));
     for bad in ["rate", "rate=", "rtt=1ms..5mbit", "rtt=5ms..1ms", "rtt=1ms..2ms:0"] {
         assert!(Axis::parse_all(bad).is_err(), "{bad}");
     }
