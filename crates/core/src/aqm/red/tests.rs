@@ -204,6 +204,41 @@ fn what_is_found_for_a_weight_or_a_table_has_it() {
     }
 }
 
+/// Cells of 2^25 units: from the 64th on their times have run over.
+#[test]
+fn a_line_is_found_for_what_tc_makes_of_long_times() {
+    let slow = RedParams { bandwidth: Rate::from_bits(9_000), ..setting().0 };
+    let law = Law::new(&slow).unwrap();
+    assert_eq!(law.scell_log(), 25);
+    let mut table = *law.shifts();
+    table[64..].fill(MAX_SHIFT);
+    let found = slow.with_table(law.wlog(), 25, &table).unwrap();
+    let again = Law::new(&found).unwrap();
+    assert_eq!(again.scell_log(), 25);
+    assert_eq!(again.shifts()[..64], law.shifts()[..64]);
+    table[63] = MAX_SHIFT;
+    assert_eq!(slow.with_table(law.wlog(), 25, &table), None);
+    // Shorter cells have all their times.
+    let law = Law::new(&RedParams { bandwidth: Rate::from_bits(64_000), ..slow }).unwrap();
+    assert_eq!(law.scell_log(), 22);
+    let mut table = *law.shifts();
+    table[254] -= 1;
+    assert_eq!(slow.with_table(law.wlog(), 22, &table), None);
+}
+
+#[test]
+fn a_line_is_found_for_the_table_of_packets_that_take_no_time() {
+    let fast = RedParams { bandwidth: Rate::from_bits(10_000_000_000), ..setting().0 };
+    let law = Law::new(&fast).unwrap();
+    for shift in [0, MAX_SHIFT] {
+        let mut table = [shift; SHIFTS];
+        (table[0], table[255]) = (0, MAX_SHIFT);
+        let found = fast.with_table(law.wlog(), 0, &table).unwrap();
+        assert_eq!(Law::new(&found).unwrap(), law);
+        assert_eq!(fast.with_table(law.wlog(), 1, &table), None);
+    }
+}
+
 #[test]
 fn a_queue_at_rest_has_no_average_and_counts_nothing() {
     let (_, red) = red(0);

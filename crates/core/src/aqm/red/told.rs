@@ -1,7 +1,7 @@
 //! Settings of RED from what Linux's kernel is told: the average's weight and a table of shifts.
 //! Many rates, bursts and sizes of packets lead to the same weight and table. Any of them will do.
 
-use super::{idle_shifts, weight, Law, Rate, RedParams, SHIFTS};
+use super::{idle_shifts, weight, Law, Rate, RedParams, MAX_SHIFT, SHIFTS};
 
 /// Sizes of packets that are tried, in bytes: the one that people say first.
 const SIZES: [u32; 10] = [1000, 500, 1500, 250, 125, 64, 32, 2000, 8000, 1];
@@ -30,11 +30,21 @@ impl RedParams {
     }
 
     /// The same with a size of packets, a burst and a rate for which the average has this weight
-    /// and this table. None if no line has them.
+    /// and this table. What `tc` makes of a table counts as that. None if no line has them.
     pub fn with_table(self, wlog: u32, scell_log: u32, table: &[u8; SHIFTS]) -> Option<RedParams> {
         // `tc` has no smaller or larger ones.
         let known = Some(wlog).filter(|wlog| (1..32).contains(wlog))?;
-        let micros = packet_time(known, scell_log, table)?;
+        if is_void(scell_log, table) {
+            let (scell_log, instant) = idle_shifts(known, 0)?;
+            return self.of_line(known, (scell_log, &instant));
+        }
+        let whole = self.of_line(known, (scell_log, table));
+        whole.or_else(|| self.of_line(known, (scell_log, sure(scell_log, table)?)))
+    }
+
+    /// The same with a line that has this weight, and a table that begins so.
+    fn of_line(self, wlog: u32, (scell_log, table): (u32, &[u8])) -> Option<RedParams> {
+        let micros = packet_time(wlog, scell_log, table)?;
         SIZES.into_iter().find_map(|avpkt| {
             // The largest at which a packet still takes so long: its time is rounded down.
             let rate = u64::from(avpkt) * 1_000_000 / micros.max(1);
@@ -42,8 +52,8 @@ impl RedParams {
             let burst = burst_for(wlog, self.min, avpkt)?;
             let params = RedParams { avpkt, burst, bandwidth, ..self };
             let law = Law::new(&params).ok()?;
-            let fits = law.wlog == wlog && law.scell_log == scell_log && law.shifts == *table;
-            fits.then_some(params)
+            let begins_so = law.shifts.starts_with(table);
+            (law.wlog == wlog && law.scell_log == scell_log && begins_so).then_some(params)
         })
     }
 }
@@ -62,20 +72,40 @@ pub fn burst_for(wlog: u32, min: u32, avpkt: u32) -> Option<u32> {
     (weight(min, low, avpkt) == Some(wlog)).then_some(low)
 }
 
-/// The least time of a packet, in microseconds, that has this table.
-fn packet_time(wlog: u32, scell_log: u32, table: &[u8; SHIFTS]) -> Option<u64> {
+/// The entries of a table of long times that can be right, if there are others. `tc` computes in
+/// integers of 32 bits with a sign. On slow lines the last entries are beyond that.
+fn sure(scell_log: u32, table: &[u8; SHIFTS]) -> Option<&[u8]> {
+    // With fewer than sixteen no line would be known again.
+    (24..28).contains(&scell_log).then(|| table.get(..(1 << 31) >> scell_log)).flatten()
+}
+
+/// True for the table of packets that take less than a microsecond: `tc` divides by zero, of which
+/// processors make nothing, or all there is.
+fn is_void(scell_log: u32, table: &[u8; SHIFTS]) -> bool {
+    let [_, shifts @ .., _] = table;
+    let all = |wanted: u8| shifts.iter().all(|shift| *shift == wanted);
+    scell_log == 0 && (all(0) || all(MAX_SHIFT))
+}
+
+/// The least time of a packet, in microseconds, that has a table which begins so.
+fn packet_time(wlog: u32, scell_log: u32, table: &[u8]) -> Option<u64> {
     // The longer a packet takes, the less an average falls in a cell, or the longer are cells.
     let (mut low, mut high) = (0, LONGEST);
     while low < high {
         let middle = low + (high - low) / 2;
         match idle_shifts(wlog, middle.into()) {
-            Some((cell, shifts)) if (cell, &table[..]) < (scell_log, &shifts[..]) => {
+            Some((cell, shifts)) if (cell, table) < (scell_log, beginning(&shifts, table)) => {
                 low = middle + 1;
             }
             _ => high = middle,
         }
     }
     idle_shifts(wlog, low.into())
-        .is_some_and(|(cell, shifts)| (cell, &shifts) == (scell_log, table))
+        .is_some_and(|(cell, shifts)| cell == scell_log && shifts.starts_with(table))
         .then_some(low)
+}
+
+/// As many entries of `shifts` as `table` has.
+fn beginning<'a>(shifts: &'a [u8; SHIFTS], table: &[u8]) -> &'a [u8] {
+    shifts.get(..table.len()).unwrap_or(shifts)
 }
