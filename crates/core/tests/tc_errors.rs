@@ -109,6 +109,18 @@ fn errors_say_what_where_and_what_instead() {
             "htb default 1 class 1:1 rate 1mbit class 1:2 parent 1:1 prio 1 class 1:3 rate 1mbit",
             "`1:2` (word 9) must be followed by rate RATE",
         ),
+        (
+            "htb class 1 rate 1mbit over 9",
+            "`over` (word 6) is not a keyword of htb; did you mean `overhead`?",
+        ),
+        (
+            "sfq redflowlimit 30000 max 30001",
+            "`30001` (word 5) is out of range: `max` takes no more BYTES than `redflowlimit`",
+        ),
+        (
+            "tbf rate 1mbit burst 9k latency 4295s",
+            "`4295s` (word 7) is out of range: `latency` takes a TIME below 4295 seconds",
+        ),
         ("tbf", "`tbf` (word 1) must be followed by rate RATE and burst SIZE"),
         ("tbf rate 1mbit burst 0", "`tbf` (word 1) must be followed by burst SIZE"),
         ("tbf burst 9k", "`tbf` (word 1) must be followed by rate RATE"),

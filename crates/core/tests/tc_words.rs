@@ -146,7 +146,22 @@ fn what_is_said_as_it_is_by_itself_changes_nothing() {
     for (words, same) in [
         ("fq_pie quantum 0", "fq_pie"),
         ("sfb limit 0", "sfb"),
+        ("fq_pie memory_limit 0 ecn_prob 0", "fq_pie"),
+        ("fq_pie quantum 46", "fq_pie quantum 256"),
+        ("fq_codel memory_limit 4000mb", "fq_codel memory_limit 2gb"),
+        ("sfb target 27", "sfb target 27 max 34"),
+        ("sfb max 1", "sfb max 1 target 1"),
+        ("sfb target 4294967295", "sfb target 4294967295 max 4294967295"),
         ("htb rate 1mbit burst 0 cburst 0 mtu 0", "htb rate 1mbit"),
+        (
+            "htb rate 1mbit burst 9k quantum 7 burst 15k quantum 9",
+            "htb rate 1mbit burst 15k quantum 9",
+        ),
+        ("htb debug 0321 rate 1mbit", "htb rate 1mbit"),
+        (
+            "tbf rate 1mbit burst 0 burst 15k latency 0 latency 9ms",
+            "tbf rate 1mbit burst 15k latency 9ms",
+        ),
         ("sfq ewma 3 max 30000", "sfq ewma 3 max 30000 min 10000"),
         ("cake overhead 238 docsis", "cake overhead 256 mpu 64"),
         ("red ns limit 1000 avpkt 500", "red ns"),
@@ -320,6 +335,11 @@ fn numbers_are_what_they_look_like() {
         ("htb rate 1mbit burst 15k quantum 1514", "htb rate 1mbit burst 15k quantum 0x5ea"),
         ("pie alpha 0", "pie"),
         ("sfb rehash 0x10", "sfb rehash 16ms"),
+        (
+            "cake bandwidth 0x20mbit rtt 0x50ms memlimit 0X200kb",
+            "cake bandwidth 32mbit rtt 80ms memlimit 512kb",
+        ),
+        ("htb default 0X1F rate 1mbit", "htb default 1f rate 1mbit"),
         ("drr class 0x1:0xa", "drr class 1:a"),
     ] {
         assert_eq!(qdisc::parse(words), qdisc::parse(same), "{words}");

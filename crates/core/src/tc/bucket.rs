@@ -18,7 +18,7 @@ use crate::time::Span;
 const SIZE: &str = "a SIZE such as 15k";
 const SIZE_RANGE: &str = "a SIZE above zero and less than 4gb";
 const RATE: &str = "a RATE such as 20mbit";
-const RATE_RANGE: &str = "a RATE above zero";
+const RATE_RANGE: &str = "a RATE above zero and below 2^64 bytes a second";
 const LAYER: &str = "ethernet, atm or adsl";
 const OVERHEAD: (i64, i64) = (0, i16::MAX as i64);
 const OVERHEAD_RANGE: &str = "a whole number of bytes, 0 to 32767";
@@ -47,12 +47,19 @@ pub(crate) fn take_rate(
     Ok(())
 }
 
-/// Reads the size after `keyword`, which may be said once.
+/// Reads the size after `keyword`, which may be said once, but for a zero.
 pub(crate) fn take_size(
     into: &mut Option<u32>,
     keyword: &'static str,
     words: &mut Words<'_>,
 ) -> Result<(), ParseError> {
+    once(&into.filter(|bytes| *bytes > 0), keyword, words)?;
+    *into = Some(size(words)?);
+    Ok(())
+}
+
+/// Reads a size after a keyword.
+pub(crate) fn size(words: &mut Words<'_>) -> Result<u32, ParseError> {
     let read = |word: &str| {
         let (size, cell) = word.split_once('/').unwrap_or((word, "1"));
         if units::size(cell)?.count_ones() != 1 {
@@ -60,9 +67,7 @@ pub(crate) fn take_size(
         }
         units::size(size)
     };
-    once(into, keyword, words)?;
-    *into = Some(words.value(SIZE, SIZE_RANGE, read)?);
-    Ok(())
+    words.value(SIZE, SIZE_RANGE, read)
 }
 
 /// The error that `keyword` has been said before, unless it amends that.

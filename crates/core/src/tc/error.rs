@@ -165,18 +165,21 @@ impl core::error::Error for ParseError {}
 /// Longest word that is compared; no keyword is longer than 22 bytes.
 const COMPARED: usize = 32;
 
-/// The candidate that is fewest edits from `word`, if they are few for its length. The earlier
-/// candidate wins a tie.
+/// The candidate that is fewest edits from `word`, if they are few for its length. Or else one that
+/// begins with it: `tc` takes some words so. The earlier candidate wins a tie.
 pub fn nearest(word: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let most = (word.len() / 3).clamp(1, 3);
-    let mut best = None;
+    let (mut best, mut longer) = (None, None);
     for candidate in candidates {
+        if !word.is_empty() && candidate.starts_with(word) {
+            longer = longer.or(Some(candidate));
+        }
         let edits = edits(word.as_bytes(), candidate.as_bytes());
         if edits <= most && best.is_none_or(|(fewest, _)| edits < fewest) {
             best = Some((edits, candidate));
         }
     }
-    best.map(|(_, candidate)| candidate)
+    best.map(|(_, candidate)| candidate).or(longer)
 }
 
 /// Fewest insertions, deletions, replacements and swaps of neighbours that make `b` of `a` (optimal
@@ -262,5 +265,13 @@ mod tests {
         assert_eq!(nearest("xyzzy", ["cake", "pfifo"].into_iter()), None);
         assert_eq!(nearest("cke", ["pfifo", "cake"].into_iter()), Some("cake"));
         assert_eq!(nearest("caek", ["pfifo", "cake"].into_iter()), Some("cake"));
+    }
+
+    #[test]
+    fn a_beginning_is_near_if_nothing_else_is() {
+        let of = |word| nearest(word, ["mpu", "overhead", "overdue"].into_iter());
+        assert_eq!(of("ov"), Some("overhead"));
+        assert_eq!(of("overdu"), Some("overdue"));
+        assert_eq!((of("mpx"), of("head"), of("")), (Some("mpu"), None, None));
     }
 }

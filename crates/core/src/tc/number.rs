@@ -7,14 +7,34 @@
 use alloc::format;
 use core::fmt::{self, Write};
 
+/// The first whole number that 64 bits do not hold.
+const END: f64 = (1u128 << 64) as f64;
+
 /// A number that is not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Number(f64);
 
 impl Number {
-    /// Reads the longest prefix of `text` that is a decimal number (`12`, `1.5`, `.5`, `+3`, `1e6`)
-    /// and returns it with the rest. None if there is no number.
+    /// Reads the longest prefix of `text` that is a number, and returns it with the rest. It is a
+    /// decimal one (`12`, `1.5`, `.5`, `+3`, `1e6`) or a whole hexadecimal one (`0x1f`). None if
+    /// there is no number.
     pub fn parse(text: &str) -> Option<(Number, &str)> {
+        Number::hexadecimal(text).or_else(|| Number::decimal(text))
+    }
+
+    fn hexadecimal(text: &str) -> Option<(Number, &str)> {
+        let digits = text.strip_prefix('+').unwrap_or(text);
+        let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
+        let length = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let (digits, rest) = digits.split_at(length);
+        if digits.is_empty() {
+            return None;
+        }
+        // All that do not fit are too large.
+        Some((u64::from_str_radix(digits, 16).map_or(Number(END), Number::from), rest))
+    }
+
+    fn decimal(text: &str) -> Option<(Number, &str)> {
         let bytes = text.as_bytes();
         let digits =
             |at: usize| bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -54,7 +74,6 @@ impl Number {
 
     /// The whole part; None from 2^64 on.
     pub fn whole(self) -> Option<u64> {
-        const END: f64 = (1u128 << 64) as f64;
         (self.0 < END).then_some(self.0 as u64)
     }
 
@@ -99,13 +118,22 @@ mod tests {
         assert_eq!(whole("3e"), Some((Some(3), "e")));
         assert_eq!(whole("3e+"), Some((Some(3), "e+")));
         assert_eq!(whole("1.5.5"), Some((Some(1), ".5")));
+        assert_eq!(whole("0x1Fmb"), Some((Some(31), "mb")));
+        assert_eq!(whole("+0X20kbit"), Some((Some(32), "kbit")));
+        // As in C, where a b is a digit.
+        assert_eq!(whole("0x10bit"), Some((Some(0x10b), "it")));
+        assert_eq!(whole("0x1p3"), Some((Some(1), "p3")));
+        assert_eq!(whole("0x1.8"), Some((Some(1), ".8")));
+        assert_eq!(whole("0xffffffffffff0000"), Some((Some(0xffff_ffff_ffff_0000), "")));
+        assert_eq!(whole("0x00000000000000000000012"), Some((Some(18), "")));
+        assert_eq!(whole("0xmb"), Some((Some(0), "xmb")));
         assert_eq!(whole("1.00000000000000000000000000"), Some((Some(1), "")));
         assert_eq!(whole("0000000000000000000000000000012"), Some((Some(12), "")));
         assert_eq!(whole("1e-99999999999"), Some((Some(0), "")));
-        for large in ["18446744073709551616", "1e39", "99e99999999999"] {
+        for large in ["18446744073709551616", "1e39", "99e99999999999", "0x10000000000000000"] {
             assert_eq!(whole(large), Some((None, "")), "{large}");
         }
-        for nothing in ["", ".", "-1", "mbit", "+", "+.", "inf", "nan", "e5"] {
+        for nothing in ["", ".", "-1", "mbit", "+", "+.", "inf", "nan", "e5", "-0x1", "++1"] {
             assert_eq!(whole(nothing), None, "{nothing}");
         }
     }

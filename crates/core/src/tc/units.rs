@@ -307,14 +307,15 @@ fn share(word: &str) -> Result<u32, ValueError> {
 
 /// A number of 16 bits as a class's is written: hexadecimal, with 0x or without.
 pub(crate) fn hexadecimal(word: &str) -> Result<u16, ValueError> {
-    let digits = word.strip_prefix("0x").unwrap_or(word);
+    let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(ValueError::Invalid);
     }
     u16::from_str_radix(digits, 16).map_err(|_| ValueError::TooLarge)
 }
 
-/// A probability above zero, Q0.32: `0.02`. One and more are the largest value, as in `tc`.
+/// A probability above zero, Q0.32: `0.02`. One and more are the largest value; what `tc` sends for
+/// them are 32 bits that have run over.
 pub fn probability(word: &str) -> Result<u32, ValueError> {
     match number(word)?.times(1 << 32).whole() {
         Some(0) => Err(ValueError::Invalid),

@@ -335,7 +335,8 @@ fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<
             params.autorate_ingress = false;
         }
         "rtt" => {
-            // tc does not send a zero, which leaves the default in force.
+            // A zero leaves the default in force. `tc` sends a target of 1 us with it: nobody means
+            // that.
             params.set_rtt(or_default(words.take(&TIME)?, Params::DEFAULT_RTT));
         }
         "memlimit" => params.memlimit = words.take(&SIZE)?,

@@ -16,7 +16,8 @@ use crate::tc::{
 };
 use crate::time::Span;
 
-const QUANTUM: Value<u32> = Value::new("a SIZE above zero, such as 1514", quantum);
+const QUANTUM: Value<u32> = Value::new("a SIZE above zero, such as 1514", quantum)
+    .within("a SIZE above zero and less than 4gb");
 const CLASS: Value<u32> = Value::new("MAJOR:MINOR, both hexadecimal, such as 1:10", class_id);
 const BUFFER: Value<u32> = Value::new("a number of packets, 1 to 4294967295", buffer);
 const TIME: Value<Span> = Value::new("a TIME such as 24ms", units::time);

@@ -51,6 +51,9 @@ impl Default for Params {
 /// Least quantum, as in Linux: with less, too many turns would be needed for a packet.
 pub const MIN_QUANTUM: u32 = 256;
 
+/// Most memory: Linux counts it up to 2 GiB.
+const MOST_MEMORY: u32 = 1 << 31;
+
 /// Queues under CoDel.
 pub type FqCodel = Many<Controlled>;
 

@@ -2,7 +2,7 @@
 //!
 //! The number of queues is fixed while it runs, as in Linux; the words of ours change it.
 
-use super::{Params, Stats, MIN_QUANTUM};
+use super::{Params, Stats, MIN_QUANTUM, MOST_MEMORY};
 use crate::aqm::codel::CeSelector;
 use crate::netlink::{Error, Field, Rules, Statistic, Statistics, Table, Writer};
 use crate::qdisc::codel::netlink::kept_micros;
@@ -11,9 +11,6 @@ use crate::qdisc::many::MAX_FLOWS;
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::Class;
 use crate::time::{Span, Time};
-
-/// Linux counts memory up to 2 GiB.
-const MOST_MEMORY: u32 = 1 << 31;
 
 const TABLE: Table<Params> = Table {
     rules: Rules::Liberal,

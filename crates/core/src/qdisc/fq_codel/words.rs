@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-use super::{FqCodel, Params, Stats, MIN_QUANTUM};
+use super::{FqCodel, Params, Stats, MIN_QUANTUM, MOST_MEMORY};
 use crate::aqm::codel::CeSelector;
 use crate::qdisc::codel::words::{
     take_aqm, take_selector, write_times, write_times_json, CE_SELECTOR, CE_THRESHOLD, INTERVAL,
@@ -28,7 +28,7 @@ const QUANTUM: (i64, i64) = (0, 1 << 20);
 const QUANTUM_RANGE: &str = "a number of bytes, 256 to 1048576";
 const BATCH: (i64, i64) = (0, u32::MAX as i64);
 const BATCH_RANGE: &str = "a number of packets, 1 to 4294967295";
-const SIZE: Value<u32> =
+pub(in crate::qdisc) const SIZE: Value<u32> =
     Value::new("a SIZE such as 4mb", units::size).within("a SIZE of at most 4294967295 bytes");
 
 /// The keywords.
@@ -107,6 +107,8 @@ impl Described for Params {
                 _ => return Err(words.unknown()),
             }
         }
+        let memory_limit = &mut params.queues.memory_limit;
+        *memory_limit = (*memory_limit).min(MOST_MEMORY);
         if params.aqm.ce_threshold.is_none() {
             params.aqm.ce_selector = CeSelector::default();
         }

@@ -49,6 +49,9 @@ impl Default for Params {
     }
 }
 
+/// Linux raises a smaller quantum to this.
+const MIN_QUANTUM: u32 = 256;
+
 /// Queues under PIE.
 pub type FqPie = Many<Controlled>;
 

@@ -2,16 +2,13 @@
 //!
 //! The number of queues is fixed while it runs, as in Linux; the words of ours change it.
 
-use super::{Params, Stats};
+use super::{Params, Stats, MIN_QUANTUM};
 use crate::netlink::{Field, Rules, Statistic, Statistics, Table};
 use crate::qdisc::many::MAX_FLOWS;
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::pie::netlink::{MOST_WEIGHT, WEIGHTS};
 use crate::qdisc::pie::UNIT;
 use crate::time::Span;
-
-/// Linux raises a smaller quantum to this.
-const MIN_QUANTUM: u32 = 256;
 
 const TABLE: Table<Params> = Table {
     rules: Rules::Strict,

@@ -1,10 +1,12 @@
 //! The words of `fq_pie` (man tc-fq_pie): those of fair queues and those of PIE, and `ecn_prob`.
+//!
+//! As in `tc`, a zero is not sent and leaves the default in force.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{FqPie, Params, Stats};
-use crate::qdisc::fq_codel::words::{take_queues, FLOWS, MEMORY_LIMIT};
+use super::{FqPie, Params, Stats, MIN_QUANTUM};
+use crate::qdisc::fq_codel::words::{take_queues, FLOWS, MEMORY_LIMIT, SIZE};
 use crate::qdisc::many::Settings;
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::pie::words::{
@@ -12,7 +14,9 @@ use crate::qdisc::pie::words::{
 };
 use crate::qdisc::{Choice, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::tc::units::shown_size;
-use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
+use crate::tc::{
+    or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words,
+};
 
 const QUANTUM: Value<u32> =
     Value::new("a SIZE such as 1514", quantum).within("a SIZE of at most 1mb");
@@ -49,9 +53,16 @@ impl Described for Params {
             match word {
                 "quantum" => {
                     let quantum = words.take(&QUANTUM)?;
-                    params.queues.quantum = (quantum > 0).then_some(quantum);
+                    params.queues.quantum = (quantum > 0).then_some(quantum.max(MIN_QUANTUM));
                 }
-                "ecn_prob" => params.ecn_prob = words.number(PERCENT, PERCENT_RANGE)? as u32,
+                "memory_limit" => {
+                    let limit = words.take(&SIZE)?;
+                    params.queues.memory_limit = or_default(limit, default.queues.memory_limit);
+                }
+                "ecn_prob" => {
+                    let percent = words.number(PERCENT, PERCENT_RANGE)? as u32;
+                    params.ecn_prob = or_default(percent, default.ecn_prob);
+                }
                 _ if take_queues(&mut params.queues, &default.queues, MOST_FLOWS, word, words)? => {
                 }
                 _ if aqm.take(word, words)? => {}

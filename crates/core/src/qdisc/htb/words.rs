@@ -91,9 +91,7 @@ impl Described for Params {
                 "default" => default = Some(words.take(&MINOR)?),
                 "r2q" => r2q = (words.number(ANY, DIVISOR_RANGE)? as u32).max(1),
                 "direct_qlen" => direct_qlen = Some(words.take(&COUNT)?),
-                "debug" => {
-                    words.number(ANY, DIVISOR_RANGE)?;
-                }
+                "debug" => words.value("a word", "a word", |_| Ok(()))?,
                 "class" => {
                     if let Some(said) = present.take() {
                         classes.push(said.finish(words)?);
@@ -261,16 +259,11 @@ impl Said {
             }
             "rate" => bucket::take_rate(&mut self.rate, "rate", words)?,
             "ceil" => bucket::take_rate(&mut self.ceil, "ceil", words)?,
-            "burst" | "buffer" | "maxburst" => bucket::take_size(&mut self.burst, "burst", words)?,
-            "cburst" | "cbuffer" | "cmaxburst" => {
-                bucket::take_size(&mut self.cburst, "cburst", words)?;
-            }
-            "mtu" => bucket::take_size(&mut self.mtu, "mtu", words)?,
+            "burst" | "buffer" | "maxburst" => self.burst = Some(bucket::size(words)?),
+            "cburst" | "cbuffer" | "cmaxburst" => self.cburst = Some(bucket::size(words)?),
+            "mtu" => self.mtu = Some(bucket::size(words)?),
             "prio" => self.prio = words.number(ANY, PRIO_RANGE)?.min(7) as u8,
-            "quantum" => {
-                bucket::once(&self.quantum, "quantum", words)?;
-                self.quantum = Some(words.number(ANY, QUANTUM_RANGE)? as u32);
-            }
+            "quantum" => self.quantum = Some(words.number(ANY, QUANTUM_RANGE)? as u32),
             _ if bucket::take_framing(&mut self.framing, word, words)? => {}
             _ => {
                 // What is below the only class may have classes itself.

@@ -21,7 +21,7 @@ const SIZE: Value<u32> =
     Value::new("a SIZE such as 30kb", units::size).within("a SIZE less than 4gb");
 const COUNT: Value<u32> = Value::new("a number of packets, 0 to 4294967295", packet_count);
 const RATE: Value<Rate> =
-    Value::new("a RATE such as 10mbit", units::rate).within("a RATE above zero");
+    Value::new("a RATE such as 10mbit", units::rate).within("a RATE below 2^64 bytes a second");
 const CHANCE: Value<u32> = Value::new("a probability such as 0.02", units::probability);
 const TIME: Value<Span> = Value::new("a TIME such as 100ms", units::time);
 const DEFAULT_PROBABILITY: u32 = 85_899_345;

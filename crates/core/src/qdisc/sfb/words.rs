@@ -78,14 +78,17 @@ impl Described for Params {
                 _ => return Err(words.unknown()),
             }
         }
-        let share = |n: u32, up: u64, of: u64| (u64::from(n) * up / of).min(u32::MAX.into()) as u32;
+        // Rounded as `tc` does: a target of 7 has a max of 9, a max of 6 a target of 5.
+        let share = |n: u32, up: u64, more: u64, of: u64| {
+            ((u64::from(n) * up + more) / of).min(u32::MAX.into()) as u32
+        };
         params.max = match (params.max, params.target) {
             (0, 0) => Params::default().max,
-            (0, target) => share(target, 5, 4),
+            (0, target) => share(target, 5, 1, 4),
             (max, _) => max,
         };
         if params.target == 0 {
-            params.target = share(params.max, 4, 5);
+            params.target = share(params.max, 4, 3, 5);
         }
         Ok(params)
     }

@@ -184,6 +184,10 @@ fn take_red(mut said: Said, ewma: Option<u32>, words: &Words<'_>) -> Result<RedP
     }
     // The default is a quarter of the limit here, even if a min is said.
     said.max = if said.max == 0 { said.limit / 4 } else { said.max };
+    if said.max > said.limit {
+        let range = "no more BYTES than `redflowlimit`";
+        return Err(words.unfit("max", range, range));
+    }
     if let (Some(ewma), 0) = (ewma, said.burst) {
         let min = if said.min == 0 { said.max / 3 } else { said.min };
         let range = "a weight that min and avpkt allow";

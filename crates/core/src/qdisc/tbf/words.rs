@@ -21,7 +21,8 @@ use crate::tc::{
 };
 use crate::time::Span;
 
-const TIME: Value<u32> = Value::new("a TIME above zero, such as 50ms", units::micros);
+const TIME: Value<u32> =
+    Value::new("a TIME such as 50ms", units::micros).within("a TIME below 4295 seconds");
 
 /// The keywords.
 const KEYWORDS: Keywords = &[
@@ -91,7 +92,7 @@ impl Described for Params {
                 }
                 "latency" | "lat" => {
                     let place = words.place();
-                    bucket::once(&said.latency, "latency", words)?;
+                    bucket::once(&said.latency.filter(|micros| *micros > 0), "latency", words)?;
                     said.latency = Some(words.take(&TIME)?);
                     said.limit = said.limit.filter(|_| !words.amends());
                     said.one_length(place, "limit", words)?;
