@@ -5,6 +5,7 @@
 //! the statistics are taken from the JSON, so that the text is rebuilt from them.
 
 mod netlink;
+mod words;
 
 use serde_json::Value;
 use simnel_core::qdisc::{

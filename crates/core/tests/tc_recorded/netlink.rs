@@ -27,7 +27,7 @@ struct Block {
 }
 
 /// A length, and bytes in hexadecimal without the zeros at the end.
-fn bytes(line: &str) -> Vec<u8> {
+pub(super) fn bytes(line: &str) -> Vec<u8> {
     let (len, hex) = line.split_once(' ').expect("a length");
     let digits = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
     let mut bytes: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
@@ -59,7 +59,7 @@ fn blocks() -> Vec<Block> {
 }
 
 /// `tc` says that attributes are nested where Linux insists on it.
-fn options<'a>(name: &str, payload: &'a [u8]) -> Options<'a> {
+pub(super) fn options<'a>(name: &str, payload: &'a [u8]) -> Options<'a> {
     Options { payload, is_nested: ["fq_pie", "dualpi2"].contains(&name) }
 }
 
@@ -81,7 +81,7 @@ fn attributes(payload: &[u8]) -> Vec<(u16, Vec<u8>)> {
 
 /// Settings, with what packets, bursts and a line come to in their place: `red`'s law, or of `sfq`,
 /// whose queues are never idle, its weight.
-fn comparable(config: &Config) -> (Config, Option<Law>, u32) {
+pub(super) fn comparable(config: &Config) -> (Config, Option<Law>, u32) {
     let mut config = config.clone();
     let (red, is_whole) = match &mut config {
         Config::Red(red::Params { kind: red::Kind::Linux(red), .. }) => (red, true),
