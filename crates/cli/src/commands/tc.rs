@@ -93,7 +93,7 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
             return Err(misuse_with_help(what, FORM));
         }
     };
-    let (mut device, mut parent, mut handle, mut own) = (None, None, 0, None);
+    let (mut device, mut parent, mut handle, mut own) = (None, None, None, None);
     while let Some(word) = words.next() {
         let mut value = || {
             words.next().ok_or_else(|| misuse_with_help(format!("`{word}` needs a value"), FORM))
@@ -102,11 +102,16 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
             let read = text.parse::<Handle>().map(|Handle(number)| number);
             read.map_err(|error| misuse(format!("`{word} {text}`: {error}")))
         };
-        match word {
-            "dev" => device = Some(value()?),
-            "root" => parent = Some(ROOT),
-            "parent" => parent = Some(place(value()?)?),
-            "handle" => handle = place(value()?)?,
+        // As in `tc`, each is said once.
+        let twice = match word {
+            "dev" => device.replace(value()?).is_some(),
+            "root" => parent.replace(ROOT).is_some(),
+            "parent" => parent.replace(place(value()?)?).is_some(),
+            "handle" => {
+                let text = value()?;
+                let no_handle = || misuse(format!("`handle {text}`: not a handle such as 1:"));
+                handle.replace(major(text).ok_or_else(no_handle)?).is_some()
+            }
             OWN_KIND if verb.is_some() => {
                 own = Some(words.collect::<Vec<_>>().join(" "));
                 break;
@@ -116,6 +121,12 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
                 let help = if known { "say `simnel` before the discipline's name" } else { FORM };
                 return Err(misuse_with_help(format!("`{other}` is not expected here"), help));
             }
+        };
+        if twice {
+            return Err(misuse_with_help(
+                format!("`{word}` comes too late: that has been said"),
+                FORM,
+            ));
         }
     }
     let Some(verb) = verb else { return Ok(Request::Show { device }) };
@@ -126,7 +137,13 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
     if verb != Verb::Delete && own.is_none() {
         return Err(misuse_with_help("no discipline is named: `simnel WORDS`", FORM));
     }
-    Ok(Request::Set { verb, device, parent, handle, words: own })
+    Ok(Request::Set { verb, device, parent, handle: handle.unwrap_or(0), words: own })
+}
+
+/// A discipline's handle, `1:`, which may be written `1` or `1:0`.
+fn major(handle: &str) -> Option<u32> {
+    let digits = handle.strip_suffix(":0").or_else(|| handle.strip_suffix(':')).unwrap_or(handle);
+    format!("{digits}:").parse().ok().map(|Handle(number)| number)
 }
 
 fn show(args: &Args, device: Option<&str>, out: &mut dyn Write) -> miette::Result<()> {
@@ -238,6 +255,11 @@ mod tests {
             words: Some("fq_pie savings 15kb".into()),
         };
         assert_eq!(understand(&said).unwrap(), expected);
+        for (said, number) in [("a", 0xa_0000), ("8001", 0x8001_0000), ("b:0", 0xb_0000)] {
+            let said = words(&format!("qdisc add dev eth0 root handle {said} simnel pie"));
+            let Request::Set { handle, .. } = understand(&said).unwrap() else { panic!() };
+            assert_eq!(handle, number);
+        }
         let said = words("qdisc del dev eth0 root");
         let (verb, device) = (Verb::Delete, "eth0");
         let expected = Request::Set { verb, device, parent: ROOT, handle: 0, words: None };
@@ -259,6 +281,12 @@ mod tests {
             ("qdisc add dev eth0 root cake", "`cake`"),
             ("qdisc add dev eth0 parent x simnel pie", "`parent x`"),
             ("qdisc show dev eth0 simnel", "`simnel`"),
+            ("qdisc add dev eth0 root handle 1:10 simnel pie", "`handle 1:10`"),
+            ("qdisc add dev eth0 root handle x simnel pie", "`handle x`"),
+            ("qdisc add dev eth0 root parent 1:1 simnel pie", "`parent` comes too late"),
+            ("qdisc add dev eth0 parent 1:1 root simnel pie", "`root` comes too late"),
+            ("qdisc add dev eth0 dev eth1 root simnel pie", "`dev` comes too late"),
+            ("qdisc add dev eth0 root handle 1: handle 2: simnel pie", "`handle` comes too late"),
         ] {
             let error = understand(&words(said)).unwrap_err().to_string();
             assert!(error.contains(named), "{said}: {error}");
