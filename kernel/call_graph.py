@@ -19,7 +19,7 @@ import sys
 # that are never called while a packet waits: they make, name and free.
 CRATES = r"simnel_(core|kernel)"
 METHODS = {
-    "Qdisc": "enqueue dequeue next_event peek placement backlog reset".split(),
+    "Qdisc": "enqueue dequeue next_event peek lend placement backlog reset".split(),
     "Managed": "snapshot marked is_at_rest adopt".split(),
     "PacketOwner": "dropped keyed_hash ack_view expect".split(),
 }

@@ -122,6 +122,8 @@ void simnel_adopt(struct Qdisc *sch, struct simnel_change *change)
 	sch_tree_lock(sch);
 	simnel_apply(q->line, change, ktime_get_ns());
 	simnel_inherit(q->line, change);
+	if (q->lent)
+		simnel_lend(q->line, 1, q->lent, ktime_get_ns());
 	follow_settings(sch);
 	simnel_books_check(sch);
 	simnel_tell_parents(sch);

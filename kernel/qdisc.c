@@ -56,6 +56,17 @@ noinline void simnel_tell_parents(struct Qdisc *sch)
 	qdisc_tree_reduce_backlog(sch, packets, bytes);
 }
 
+/* Sees whether the packet that the parent looked at has left: until then it counts as queued. */
+static noinline void settle(struct Qdisc *sch)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	if (skb_queue_empty(&sch->gso_skb)) {
+		q->lent = 0;
+		simnel_lend(q->line, 0, 0, ktime_get_ns());
+	}
+}
+
 /* Gives one packet that is not just linear IP to the Rust side. */
 static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u32 class, u64 now)
 {
@@ -103,6 +114,8 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 	struct simnel_packet *packet = &arrival->packet;
 	u32 len = qdisc_pkt_len(skb), offset = skb_network_offset(skb);
 
+	if (unlikely(q->lent))
+		settle(sch);
 	simnel_books_take(q, skb);
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
@@ -367,6 +380,31 @@ static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 	return likely(q->asks) ? ask(sch) : NULL;
 }
 
+/*
+ * The packet that comes next, which the parent looks at. Disciplines that decide as packets arrive
+ * can show it. From others it is taken out, and counts as queued there until it leaves.
+ */
+static struct sk_buff *simnel_qdisc_peek(struct Qdisc *sch)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct sk_buff *skb = skb_peek(&sch->gso_skb);
+	const struct simnel_packet *packet;
+
+	if (skb)
+		return skb;
+	if (q->lent)
+		settle(sch);
+	packet = simnel_peek(q->line);
+	if (packet)
+		return (struct sk_buff *)(unsigned long)packet->handle;
+	skb = qdisc_peek_dequeued(sch);
+	if (skb) {
+		q->lent = qdisc_pkt_len(skb);
+		simnel_lend(q->line, 1, q->lent, ktime_get_ns());
+	}
+	return skb;
+}
+
 static void simnel_qdisc_reset(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
@@ -440,6 +478,14 @@ static const struct Qdisc_class_ops class_ops = {
 	.walk = simnel_class_walk,
 };
 
+/* Linux's red has one class without figures, and no filters. */
+static const struct Qdisc_class_ops bare_class_ops = {
+	.leaf = class_leaf,
+	.find = class_find,
+	.dump = class_dump,
+	.walk = simnel_class_walk,
+};
+
 /* One of parallel queues: its root sets it up. */
 static int simnel_queue_init(struct Qdisc *sch, struct nlattr *options,
 			     struct netlink_ext_ack *extack)
@@ -465,14 +511,14 @@ const struct Qdisc_ops simnel_queue_ops = {
 	.owner = THIS_MODULE,
 };
 
-#define NAMED(name)						\
+#define NAMED(name, classes)					\
 	{							\
 		.id = name,					\
-		.cl_ops = &class_ops,				\
+		.cl_ops = classes,				\
 		.priv_size = sizeof(struct simnel_sched),	\
 		.enqueue = simnel_qdisc_enqueue,		\
 		.dequeue = simnel_qdisc_dequeue,		\
-		.peek = qdisc_peek_dequeued,			\
+		.peek = simnel_qdisc_peek,			\
 		.init = simnel_qdisc_init,			\
 		.reset = simnel_qdisc_reset,			\
 		.destroy = simnel_qdisc_destroy,		\
@@ -482,10 +528,21 @@ const struct Qdisc_ops simnel_queue_ops = {
 		.owner = THIS_MODULE,				\
 	}
 
-/* Our own name first: it is always there. */
+/*
+ * Our own name first: it is always there. Linux's codel, pie and fq_pie have neither classes nor
+ * filters.
+ */
 static struct Qdisc_ops names[] = {
-	NAMED("simnel"), NAMED("cake"), NAMED("codel"), NAMED("dualpi2"), NAMED("fq_codel"),
-	NAMED("fq_pie"), NAMED("pie"),	NAMED("red"),	NAMED("sfb"),	  NAMED("sfq"),
+	NAMED("simnel", &class_ops),
+	NAMED("cake", &class_ops),
+	NAMED("codel", NULL),
+	NAMED("dualpi2", &class_ops),
+	NAMED("fq_codel", &class_ops),
+	NAMED("fq_pie", NULL),
+	NAMED("pie", NULL),
+	NAMED("red", &bare_class_ops),
+	NAMED("sfb", &class_ops),
+	NAMED("sfq", &class_ops),
 };
 static bool is_registered[ARRAY_SIZE(names)];
 

@@ -31,6 +31,8 @@ struct simnel_sched {
 	/* Packets and bytes that were queued and dropped, which the parents do not know of yet. */
 	u32 lost_packets;
 	u32 lost_bytes;
+	/* Bytes of the packet that the parent has taken out to look at, or 0. */
+	u32 lent;
 	/* During an enqueue: the packet that arrives, until it is dropped, and where those go. */
 	struct sk_buff *arriving;
 	struct sk_buff **to_free;

@@ -139,6 +139,8 @@ void simnel_destroy(struct simnel_line *line);
 struct simnel_arrival *simnel_arrival(struct simnel_line *line);
 void simnel_enqueue(struct simnel_line *line, const struct simnel_unusual *unusual, u64 now);
 const struct simnel_packet *simnel_dequeue(struct simnel_line *line, u64 now);
+const struct simnel_packet *simnel_peek(const struct simnel_line *line);
+void simnel_lend(struct simnel_line *line, u32 packets, u32 bytes, u64 now);
 u64 simnel_next_event(const struct simnel_line *line);
 u32 simnel_look(struct simnel_line *line, u64 waited, u64 now);
 u32 simnel_is_at_rest(const struct simnel_line *line);

@@ -8,7 +8,9 @@ use simnel_core::flow::HashKey;
 use simnel_core::memory::Memory;
 use simnel_core::packet::{Flags, Packet};
 use simnel_core::qdisc::netlink::{write_class, write_options, write_statistics, Full};
-use simnel_core::qdisc::{build, Class, Config, ConfigError, Detail, Device, Managed, Snapshot};
+use simnel_core::qdisc::{
+    build, Backlog, Class, Config, ConfigError, Detail, Device, Managed, Snapshot,
+};
 use simnel_core::rate::{Arithmetic, ByteTime};
 use simnel_core::sojourns::Sojourns;
 use simnel_core::tick::Tick;
@@ -249,6 +251,18 @@ const _: () = {
 #[no_mangle]
 pub extern "C" fn simnel_look(line: &mut Line, waited: u64, now: u64) -> u32 {
     line.waits.look(Span(waited), Time(now))
+}
+
+/// The packet that [`simnel_dequeue`] would give, where it is known without being taken out.
+#[no_mangle]
+pub extern "C" fn simnel_peek(line: &Line) -> Option<&Packet> {
+    line.qdisc.peek()
+}
+
+/// Notes what the parent has taken out only to look at: it counts against limits as if queued here.
+#[no_mangle]
+pub extern "C" fn simnel_lend(line: &mut Line, packets: u32, bytes: u32, now: u64) {
+    line.qdisc.lend(Backlog { packets, bytes: bytes.into() }, Time(now));
 }
 
 /// Time at which [`simnel_dequeue`] may next give a packet; `u64::MAX` if none is queued.

@@ -267,6 +267,37 @@ fn a_queue_at_rest_is_passed_by() {
     assert_eq!(simnel_is_at_rest(guest.line()), 0);
 }
 
+/// A packet that the parent has taken out to look at counts against the limit, until it leaves.
+/// Where the queue can show its first packet, that stays there.
+#[test]
+fn a_packet_that_the_parent_looks_at_counts_as_queued() {
+    for (words, shows) in [
+        ("codel limit 3", false),
+        ("fq_codel limit 3 drop_batch 1", false),
+        ("fq_pie limit 3", false),
+        ("pie limit 3", false),
+        ("sfq limit 3", false),
+        ("sfb limit 3", true),
+        ("pfifo limit 3", true),
+    ] {
+        let mut guest = Guest::new(words).unwrap();
+        guest.enqueue(1, 1, 0);
+        assert_eq!(simnel_peek(guest.line()).map(|packet| packet.handle), shows.then_some(1));
+        if !shows {
+            assert_eq!(guest.dequeue(0), 1);
+            simnel_lend(guest.line(), 1, 1514, 0);
+        }
+        (2..=4).for_each(|handle| guest.enqueue(handle, 1, 0));
+        assert_eq!(guest.host.dropped.len(), 1, "{words}");
+        match shows {
+            true => assert_eq!(guest.dequeue(0), 1),
+            false => simnel_lend(guest.line(), 0, 0, 0),
+        }
+        (5..=6).for_each(|handle| guest.enqueue(handle, 1, 0));
+        assert_eq!(guest.host.dropped.len(), 2, "{words}");
+    }
+}
+
 /// The C side subtracts what the descriptor says of a packet that leaves.
 #[test]
 fn what_leaves_is_as_long_as_what_came() {
