@@ -76,7 +76,9 @@ impl Autorate {
         if arithmetic == Arithmetic::Exact || arithmetic.is_since(Release::V7_3) {
             self.last_change = now;
         }
-        Some(Rate((self.peak.saturating_mul(15) / 16).max(1)))
+        // As in Linux, an estimate below one byte a second is no limit: that is the first packet
+        // of a machine that has been up for long. At such a rate nothing would leave.
+        Some(Rate(self.peak.saturating_mul(15) / 16))
     }
 }
 
@@ -99,6 +101,15 @@ mod tests {
         let (_, last) = changes[changes.len() - 1];
         assert!((1_050_000..1_250_000).contains(&last.0), "{last:?}");
         assert!(changes.windows(2).all(|w| w[1].0.since(w[0].0) > PAUSE));
+    }
+
+    #[test]
+    fn a_first_packet_long_after_boot_sets_no_rate() {
+        for arithmetic in [Arithmetic::Exact, Arithmetic::LINUX] {
+            let day = Time::ZERO + Span::from_secs(86_400);
+            let rate = Autorate::new(Rate(0)).arrival(1514, 0, day, arithmetic);
+            assert!(rate.is_some_and(Rate::is_unlimited), "{rate:?}");
+        }
     }
 
     #[test]
