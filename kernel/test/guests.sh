@@ -100,7 +100,7 @@ python_for_guest() { # DIRECTORY
     (cd "$(dirname "${BASH_SOURCE[0]}")" && python3 - "$1" <<'END'
 import os, shutil, sys
 import encodings.ascii, encodings.latin_1, encodings.utf_8, encodings.idna, stringprep
-import mmap, random, socket, struct, subprocess, time, traceback
+import json, mmap, random, socket, struct, subprocess, time, traceback
 to = sys.argv[1]
 for module in list(sys.modules.values()):
     file = getattr(module, "__file__", None)

@@ -1,0 +1,144 @@
+"""Linux's disciplines and ours under the same commands: python3 twin.py ROUNDS [SEED] [KIND...].
+
+Inside a guest, with Linux's own modules of KINDs loaded and ours not. Each round is a sequence of commands that is
+drawn at random: `tc` with settings of all kinds, messages with attributes as they come, filters, classes, packets
+that stand below a parent which hardly sends, and a device that goes down, changes or moves. It runs on Linux's
+discipline first. What `tc` and `ip` answer and what the kernel then shows must be the same on ours.
+"""
+
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+
+from commands import Commands
+from tc import ROOT, Tc, complaints
+
+ROUNDS, SEED = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
+KINDS = sys.argv[3:] or ["cake", "codel", "fq_pie", "pie", "red", "sfb", "sfq"]
+STEPS = 14
+
+
+def run(command):
+    """The exit status of a command."""
+    return subprocess.run(command.split(), capture_output=True, text=True).returncode
+
+
+def send(device, packets, flows, size):
+    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as stack:
+        for count in range(packets):
+            network = struct.pack("!BBHHHBBH8s", 0x45, 1 + count % 3, 28 + size, 0, 0, 64, 17, 0,
+                                  bytes([10, 0, 0, 1, 10, 0, 0, 2]))
+            try:
+                stack.sendto(network + struct.pack("!HHHH", 5000 + count % flows, 9, 8 + size, 0) + bytes(size),
+                             (device, 0x800, 0, 0, bytes([2, 0, 0, 0, 0, 2])))
+            except OSError:
+                pass  # dropped, or the device is down
+
+
+# What follows from time, from keyed hashes, from chance, and from handles that the kernel chooses.
+LOOSE = [
+    (re.compile(r'"(\w*delay\w*|prob|avg_dq_rate|drop_next|ldelay|lastcount|\w*_hits|\w*misses|\w*collisions|'
+                r'capacity_estimate|tupdate|maxq|ce_mark|rehash|db|pkts_in|credit|sparse_flows)":[^,}\]]*'), r'"\1":_'),
+    (re.compile(r"\b[89a-f][0-9a-f]{3}:"), "auto:"),
+    (re.compile(r" c?tokens: .*"), ""),
+    # Which queue it is, for how long, and of sfq any: docs/KERNEL.md.
+    (re.compile(r"class (cake|sfq|fq_codel) 10:.*\n(  ?\S.*\n)*"), ""),
+]
+
+
+def shown(device):
+    """What the kernel shows of a device, apart from LOOSE."""
+    commands = f"qdisc show dev {device}\nclass show dev {device}\nfilter show dev {device} parent 10:\n"
+    text = subprocess.run(["tc", "-s", "-d", "-j", "-force", "-batch", "-"], input=commands, capture_output=True, text=True).stdout
+    for pattern, instead in LOOSE:
+        text = pattern.sub(instead, text)
+    first, *rest = text.strip().split("\n")
+    try:
+        return [json.dumps(disciplines(first)), *rest]
+    except ValueError:
+        return [first, *rest]
+
+
+def disciplines(text):
+    """What `tc` shows of disciplines, in the order of their places: the kernel's own is by handles."""
+    return sorted(json.loads(text.replace(":_", ":0")), key=lambda one: one.get("parent", ""))
+
+
+def apart(linux, ours):
+    """The parts of two texts that are not the same."""
+    try:
+        pairs = zip(disciplines(linux), disciplines(ours), strict=True)
+        for one, other in pairs:
+            for key in one | other:
+                if one.get(key) != other.get(key):
+                    yield f"{one['kind']} {key}: Linux {one.get(key)} ours {other.get(key)}"
+    except ValueError:
+        yield "Linux: " + linux
+        yield "ours:  " + ours
+
+
+def story(seed, kind):
+    """What comes of a round: each command, its answer, and what is shown then."""
+    commands = Commands(seed, kind)
+    os.system("ip link add t0 numtxqueues 3 type dummy; ip link set t0 up")
+    for way in commands.ways:
+        word, rest = ("class", way[6:]) if way.startswith("class ") else ("qdisc", way)
+        os.system(f"tc {word} add dev t0 {rest}")
+    tc, place = Tc(), {"root": ROOT}.get(commands.place)
+    if place is None:
+        major, minor = commands.place.split()[1].split(":")
+        place = int(major, 16) << 16 | int(minor, 16)
+    told = []
+    for _ in range(STEPS):
+        command = commands.next()
+        answer = []
+        if command[0] == "send":
+            send(commands.device, *command[1:])
+        elif command[0] == "message":
+            _, verb, options, flag = command
+            answer = [tc.send(verb, commands.device, kind, options, handle=0x100000, parent=place, flag=flag)[0]]
+            command = ("message", verb, options.hex() if options is not None else "-", flag)
+        else:
+            answer = [run(one) for one in ([command] if isinstance(command, str) else command)]
+        told.append((command, answer, shown(commands.device)))
+    os.system(f"ip link del {commands.device}")
+    return commands.ways, told
+
+
+def differences(seed, kind, linux, ours):
+    """Prints the first step of a round that differs."""
+    ways, steps = linux
+    for at, ((command, wanted, shown), (_, found, seen)) in enumerate(zip(steps, ours[1])):
+        if wanted == found and shown == seen:
+            continue
+        print(f"--- {kind} seed {seed} step {at}: {ways}")
+        for past in steps[:at]:
+            print("   ", past[0], past[1])
+        print("  >", command, "Linux", wanted, "ours", found)
+        for one, other in zip(shown, seen):
+            if one != other:
+                print("\n".join(f"      {text}" for text in apart(one, other)))
+        return 1
+    return 0
+
+
+def main():
+    os.system("mkdir -p /run/netns; ip netns add other; rmmod simnel 2>/dev/null")
+    rounds = [(seed, kind) for seed in range(SEED, SEED + ROUNDS) for kind in KINDS]
+    linux = [story(*one) for one in rounds]
+    for kind in sorted(KINDS, key=lambda kind: kind == "pie"):
+        os.system(f"rmmod sch_{kind}")
+    if os.system(f"insmod simnel.ko aliases={','.join(KINDS)}"):
+        sys.exit("our module cannot be loaded")
+    ours = [story(*one) for one in rounds]
+    wrong = sum(differences(*one, *both) for one, *both in zip(rounds, linux, ours))
+    found = complaints()
+    print("\n".join(found) if found else f"{len(rounds)} rounds, {wrong} differ, nothing in the log")
+    sys.exit(bool(found) or bool(wrong))
+
+
+main()
