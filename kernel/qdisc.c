@@ -67,7 +67,7 @@ static noinline void settle(struct Qdisc *sch)
 	}
 }
 
-/* Gives one packet that is not just linear IP to the Rust side. */
+/* Gives one packet that is not just linear IP to the Rust side, or one that finds another lent. */
 static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u32 class, u64 now)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
@@ -76,6 +76,8 @@ static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u
 	struct simnel_unusual unusual = { .class = class };
 	u32 offset = 0, wanted;
 
+	if (q->lent)
+		settle(sch);
 	if (skb->protocol == htons(ETH_P_IP) || skb->protocol == htons(ETH_P_IPV6)) {
 		offset = skb_network_offset(skb);
 		if (offset > skb_headlen(skb))
@@ -114,8 +116,6 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 	struct simnel_packet *packet = &arrival->packet;
 	u32 len = qdisc_pkt_len(skb), offset = skb_network_offset(skb);
 
-	if (unlikely(q->lent))
-		settle(sch);
 	simnel_books_take(q, skb);
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
@@ -135,7 +135,7 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 	packet->gso_segs = 0;
 	if (unlikely((skb->protocol != htons(ETH_P_IP) && skb->protocol != htons(ETH_P_IPV6)) ||
 		     skb_is_nonlinear(skb) || is_super || offset >= SIMNEL_FAR || offset > skb->len ||
-		     class || q->wants & SIMNEL_WANTS_TRANSLATION)) {
+		     class || q->wants & SIMNEL_WANTS_TRANSLATION || q->lent)) {
 		hand_over_unusual(sch, skb, class, now);
 		return;
 	}
