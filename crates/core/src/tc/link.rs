@@ -2,7 +2,8 @@
 //!
 //! They are instructions in the order given. `overhead N` and `conservative` set the overhead. The
 //! keywords of particular encapsulations add to it, so that `pppoe-ptm ether-vlan` works. Once
-//! `raw` has been said, sizes are taken as they are, whatever else is said.
+//! `raw` has been said, sizes are taken as they are, whatever else is said. Words that amend
+//! settings count from nothing, as `tc` does in each command: `docsis` is 18 bytes, and not `raw`.
 
 use core::fmt::{self, Write};
 
@@ -60,6 +61,9 @@ const ENCAPSULATIONS: &[(&str, i64, Option<Cells>)] = &[
     ("ether-vlan", 4, None),
 ];
 
+/// Keywords that set the overhead, whatever it was.
+const OVERHEADS: &[&str] = &["raw", "conservative", "overhead"];
+
 /// Framing while its words are being read.
 #[derive(Default)]
 pub(crate) struct FramingWords {
@@ -70,12 +74,19 @@ pub(crate) struct FramingWords {
     counted: bool,
     /// `raw` has been said.
     raw: bool,
+    /// Words that amend have set an overhead.
+    amended: bool,
 }
 
 impl FramingWords {
     /// Takes `word` (the last one read) if it concerns framing; false if it does not.
     pub fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, ParseError> {
-        if let Some((keyword, bytes, cells)) = ENCAPSULATIONS.iter().find(|row| row.0 == word) {
+        let encapsulation = ENCAPSULATIONS.iter().find(|row| row.0 == word);
+        let sets_overhead = encapsulation.is_some() || OVERHEADS.contains(&word);
+        if sets_overhead && words.amends() && !self.amended {
+            (self.amended, self.overhead, self.raw) = (true, 0, false);
+        }
+        if let Some((keyword, bytes, cells)) = encapsulation {
             self.overhead += bytes;
             if self.overhead > OVERHEAD.1 {
                 let range = "no more than 256 bytes of overhead in all";

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use simnel_core::framing::{Cells, Framing};
 use simnel_core::netlink::Attributes;
-use simnel_core::qdisc::{self, Config, Device};
+use simnel_core::qdisc::{self, cake, Config, Device};
 
 use super::netlink::{bytes, comparable, options};
 
@@ -165,4 +165,59 @@ fn words_mean_what_tc_tells_the_kernel() {
     println!("{taken} taken by tc, {refused} refused, {} differ", differ.len());
     assert!(differ.is_empty(), "\n{}", differ.join("\n"));
     assert!(taken > 250 && refused > 200, "{taken} taken, {refused} refused");
+}
+
+/// Disciplines of which Linux keeps what a change does not say, as words do that amend.
+const KEEP: [&str; 5] = ["cake", "codel", "fq_codel", "fq_pie", "pie"];
+
+/// True if a value may be a zero, which is read otherwise (docs/DISCIPLINES.md, "What is read and
+/// what is not").
+fn may_say_nothing(words: &str) -> bool {
+    words.split(' ').any(|word| {
+        let is_digit = |digit: char| digit.is_ascii_digit() || "+-.eE".contains(digit);
+        let end = word.find(|digit| !is_digit(digit)).unwrap_or(word.len());
+        word[..end].parse::<f64>().is_ok_and(|value| value < 1.0)
+    })
+}
+
+/// The same settings, without the request to forget sizes, which words do not make.
+fn settings(config: &Config, device: &Device) -> Config {
+    match config.clone().resolved(device) {
+        Config::Cake(cake) => Config::Cake(cake::Params { forget_sizes: false, ..cake }),
+        other => other,
+    }
+}
+
+#[test]
+fn words_amend_what_runs_as_tc_changes_it() {
+    let device = Device::default();
+    let (mut compared, mut differ) = (0, Vec::new());
+    for name in KEEP {
+        let blocks = RECORDED.split("\n$ ").filter_map(|block| block.split_once('\n'));
+        let of_name = |words: &str| words.split(' ').next() == Some(name);
+        let blocks = blocks.filter(|(words, answer)| of_name(words) && answer.starts_with('>'));
+        let blocks: Vec<_> = blocks.collect();
+        for (before, _) in &blocks {
+            let Ok(old) = qdisc::parse(before) else { continue };
+            for (words, answer) in blocks.iter().filter(|(words, _)| !may_say_nothing(words)) {
+                let message = answer.trim_end_matches('\n').strip_prefix("> ").map(bytes);
+                let options = message.as_deref().map(|message| options(name, message));
+                let running = old.clone().resolved(&device);
+                let told = match qdisc::netlink::parse(name, options, Some(&running), &device) {
+                    Ok(told) => settings(&told, &device),
+                    // The number of queues: words may change it.
+                    Err(error) if error.text().as_str().contains("cannot be changed") => continue,
+                    Err(error) => panic!("{words}: {error}"),
+                };
+                compared += 1;
+                match qdisc::amend(&old.to_string(), &words[name.len()..]) {
+                    Ok(ours) if settings(&ours, &device) == told => {}
+                    Ok(ours) => differ.push(format!("{old}, {words}: {told}, here {ours}")),
+                    Err(error) => differ.push(format!("{old}, {words}: {told}, here {error}")),
+                }
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{} differ\n{}", differ.len(), differ.join("\n"));
+    assert!(compared > 1500, "{compared}");
 }
