@@ -250,6 +250,10 @@ fn understood(
 ) -> Result<Config, String> {
     let config = qdisc::amend(before, words).map_err(|mut error| {
         let own = before.split_whitespace().count();
+        // A value that runs no longer fits, such as `max` below a new `min`: he did not say it.
+        if error.index < own && matches!(error.problem, Problem::OutOfRange { .. }) {
+            return format!("{direction}: in what runs, {error}");
+        }
         // What is no keyword may be the name of a discipline: misspelt, or one of Linux's.
         let may_be_name = error.index == own;
         error.index = error.index.saturating_sub(own);
@@ -616,6 +620,9 @@ mod tests {
             let error = changed(Upload, shared, rate, words).unwrap_err();
             assert!(error.contains("`[[share]]`") && error.contains("(SIGHUP)"), "{error}");
         }
+        let present = settings("red limit 400kb avpkt 1000 min 10kb").to_string();
+        let error = changed(Upload, &present, None, "min 60kb").unwrap_err();
+        assert!(error.starts_with("upload: in what runs, `30Kb` (word 7) is out of"), "{error}");
         let error = changed(Upload, "cake bandwidth 9mbit", None, "netem delay 9ms").unwrap_err();
         assert!(error.contains("`netem` (word 1) cannot be used: of what netem"), "{error}");
     }

@@ -127,7 +127,14 @@ impl Request {
             _ if first == PARALLEL => parse(&parallel(words)?),
             _ => parse(words),
         };
-        let config = config.map_err(|error| Refusal::new(EINVAL, &error))?;
+        let config = config.map_err(|mut error| {
+            let running = changed.as_deref().unwrap_or_default().split_whitespace().count();
+            let Some(index) = error.index.checked_sub(running) else {
+                return Refusal::new(EINVAL, &format_args!("in what runs, {error}"));
+            };
+            error.index = index;
+            Refusal::new(EINVAL, &error)
+        })?;
         at_most(MOST_WORDS, shown_length(&config), "bytes of words")?;
         // Each takes some 3 KB of it while it is made.
         let below = config.children();

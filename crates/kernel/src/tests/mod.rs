@@ -557,7 +557,11 @@ fn settings_change_in_place_and_mistakes_are_told() {
     assert!(guest.words().starts_with("fq_codel limit 7p "), "{}", guest.words());
     guest.change("cake").unwrap();
     let error = guest.change("bandwith 1mbit").unwrap_err();
-    assert!(error.starts_with("simnel: ") && error.contains("`bandwidth`"), "{error}");
+    assert!(error.starts_with("simnel: `bandwith` (word 1) "), "{error}");
+    assert!(error.contains("`bandwidth`"), "{error}");
+    let mut red = Guest::new("red limit 400kb avpkt 1000 min 10kb").unwrap();
+    let error = red.change("min 60kb").unwrap_err();
+    assert!(error.starts_with("simnel: in what runs, `30Kb` (word 7) is out of"), "{error}");
     let error = Guest::new("caek").err().unwrap();
     assert!(error.contains("`cake`"), "{error}");
     let mut options = attribute("cake nat");
