@@ -134,6 +134,11 @@ pub trait Described: Sized + PartialEq {
         None
     }
 
+    /// True if it drops a packet also while it is empty.
+    fn drops_first(&self, device: &Device) -> bool {
+        self.drops_all(device).is_some()
+    }
+
     /// Fills in what `device` decides, so that it is shown: limits, quanta, and times of timers.
     fn resolve(&mut self, device: &Device) {
         let _ = device;

@@ -228,6 +228,12 @@ macro_rules! disciplines {
                 }
             }
 
+            fn drops_first(&self, device: &Device) -> bool {
+                match self {
+                    $($(#[$when])* Config::$variant(params) => params.drops_first(device),)*
+                }
+            }
+
             fn resolve(&mut self, device: &Device) {
                 match self { $($(#[$when])* Config::$variant(params) => params.resolve(device),)* }
             }

@@ -56,7 +56,7 @@ impl Config {
     /// Needs of the settings on `device`, with those of all that stands below.
     pub fn needs(&self, device: &Device) -> Needs {
         let mut needs = self.own_needs();
-        if self.passes_nothing(device).is_some() {
+        if self.drops_first(device) {
             needs.bypass = Bypass::Never;
         }
         for (_, child) in self.children() {
@@ -88,6 +88,8 @@ mod tests {
             ("pfifo limit 0", seldom),
             ("codel", empty),
             ("fq_codel flows 9", Needs { bypass: Bypass::Empty, ..queue(9) }),
+            // As in Linux, the memory of a packet that finds it empty does not count.
+            ("fq_codel flows 9 memory_limit 256", Needs { bypass: Bypass::Empty, ..queue(9) }),
             ("fq_codel flows 9 savings 15kb", queue(9)),
             ("fq_pie flows 9", queue(9)),
             ("sfq divisor 64", Needs { bypass: Bypass::Empty, ..queue(64) }),

@@ -158,6 +158,10 @@ impl Described for Params {
             .or_else(|| too_small("memory_limit", self.queues.memory_limit.into(), device.mtu))
     }
 
+    fn drops_first(&self, _: &Device) -> bool {
+        self.queues.limit == 0
+    }
+
     fn own_needs(&self) -> Needs {
         let bypass = if self.queues.savings.is_none() { Bypass::Empty } else { Bypass::Never };
         Needs { bypass, choice: Choice::Queue(self.queues.flows), ..Needs::MOST }
