@@ -36,6 +36,7 @@ pub(crate) struct Field<P: 'static> {
     is_fixed: bool,
     is_required: bool,
     is_unsupported: bool,
+    is_strict: bool,
 }
 
 /// A value's kind and the way to it.
@@ -263,6 +264,7 @@ impl<P> Field<P> {
             is_fixed: false,
             is_required: false,
             is_unsupported: false,
+            is_strict: false,
         }
     }
 
@@ -296,13 +298,20 @@ impl<P> Field<P> {
         self
     }
 
+    /// One that is newer than the strict rules, which hold for it in any table.
+    pub const fn strict(mut self) -> Field<P> {
+        self.is_strict = true;
+        self
+    }
+
     /// Problems of `attribute` with what is declared for it.
     fn declared(&self, attribute: &Attribute<'_>, rules: Rules) -> Result<(), Problem> {
         let (expected, given) = (self.access.width(), attribute.payload.len());
-        if rules == Rules::Strict && given != expected {
+        let is_strict = self.is_strict || rules == Rules::Strict;
+        if is_strict && given != expected {
             return Err(Problem::Length { expected, given });
         }
-        if rules == Rules::Strict && attribute.is_nested {
+        if is_strict && attribute.is_nested {
             return Err(Problem::Nested);
         }
         if given < expected {

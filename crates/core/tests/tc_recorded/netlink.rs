@@ -229,6 +229,11 @@ fn what_linux_refuses_is_refused_and_named() {
     refuses("red", &table, "TCA_RED_PARMS: must be given", 0, EINVAL);
     let flat = behind(attribute(1, &[0; 16]), table);
     refuses("red", &flat, "TCA_RED_PARMS: max above min expected", 0, EINVAL);
+    // Newer than Linux's strict rules, unlike what else red has.
+    let short = "TCA_RED_EARLY_DROP_BLOCK: 4 bytes expected, 1 given";
+    refuses("red", &attribute(5, &[1]), short, 0, EINVAL);
+    let long = "TCA_RED_MARK_BLOCK: 4 bytes expected, 8 given";
+    refuses("red", &attribute(6, &[0; 8]), long, 0, EINVAL);
     let part = "TCA_OPTIONS: 20 bytes expected, 19 given";
     refuses("sfq", &[0; 19], part, 0, EINVAL);
     let odd = [[0; 4], [0; 4], [0; 4], 3u32.to_ne_bytes(), [0; 4]].concat();

@@ -65,8 +65,10 @@ const TABLE: Table<Told> = Table {
         Field::<Told>::bytes(STAB, 2, SHIFTS).required(),
         Field::number("TCA_RED_MAX_P", 3, |told| &mut told.max_p),
         Field::structure(FLAGS, 4, BITS),
-        Field::<Told>::u32("TCA_RED_EARLY_DROP_BLOCK", 5, |_| None, |_, _| {}).unsupported(),
-        Field::<Told>::u32("TCA_RED_MARK_BLOCK", 6, |_| None, |_, _| {}).unsupported(),
+        Field::<Told>::u32("TCA_RED_EARLY_DROP_BLOCK", 5, |_| None, |_, _| {})
+            .strict()
+            .unsupported(),
+        Field::<Told>::u32("TCA_RED_MARK_BLOCK", 6, |_| None, |_, _| {}).strict().unsupported(),
     ],
 };
 
