@@ -154,5 +154,8 @@ fn classes_are_dumped_as_linux_dumps_them() {
     assert_eq!(written(&class), all);
     let calm = Class { drop_next: None, p_drop: 0, ..class };
     assert_eq!(written(&calm), [(11, -5), (13, 0), (12, 3), (15, 0)]);
+    // struct tc_sfq_xstats: allot.
+    let len = netlink::write_class("sfq", &class, now, &mut room).unwrap();
+    assert_eq!(room[..len], (-5i32).to_ne_bytes());
     assert_eq!(netlink::write_class("red", &class, now, &mut room), Ok(0));
 }

@@ -101,6 +101,7 @@ fn queues_and_windows_are_told_by_flow() {
         Direction::BOTH.map(|direction| run.has_queues(direction))
     };
     assert_eq!(has_queues("fq_codel"), [true; 2]);
+    assert_eq!(has_queues("sfq"), [false; 2], "none of them sparse");
     assert_eq!(has_queues("tbf rate 3mbit burst 5000 limit 20000"), [false; 2]);
 }
 

@@ -663,6 +663,13 @@ fn queues_are_shown_as_classes() {
     assert!(class(&mut guest, used[0]).unwrap().1 > 0);
     assert_eq!(class(&mut guest, 16), None);
 
+    let mut guest = Guest::new("sfq divisor 16").unwrap();
+    guest.enqueue(1, 1, 0);
+    let used: Vec<_> = (0..16).filter(|&n| class(&mut guest, n).unwrap().0 != 0).collect();
+    assert_eq!(used.len(), 1);
+    assert!(class(&mut guest, used[0]).unwrap().1 > 0);
+    assert_eq!(class(&mut guest, 16), None);
+
     let mut guest = Guest::new("red limit 100kb avpkt 1000").unwrap();
     assert_eq!(class(&mut guest, 0), Some((1, 0)));
     assert_eq!(class(&mut guest, 1), None);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use simnel_core::qdisc::Managed;
+use simnel_core::qdisc::{Config, Managed};
 
 use super::Network;
 use crate::pool::Account;
@@ -56,9 +56,11 @@ impl Network {
         flows
     }
 
-    /// True if flows have queues of their own in the discipline of `line`.
+    /// True if flows have queues of their own in the discipline of `line`, sparse ones or bulk.
     pub fn has_queues(&self, line: usize) -> bool {
-        with_queues(self.ways.lines[line].qdisc.as_ref()).class(0).is_some()
+        let qdisc = with_queues(self.ways.lines[line].qdisc.as_ref());
+        // sfq has no sparse flows.
+        !matches!(qdisc.config(), Config::Sfq(_)) && qdisc.class(0).is_some()
     }
 
     fn waiting_handles(&self) -> impl Iterator<Item = u32> {

@@ -24,7 +24,7 @@ use alloc::boxed::Box;
 use self::depths::{Depths, MAX_DEPTH};
 use super::store::{Queue, Store};
 use super::{
-    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed,
+    prepared, spare_of, Backlog, Class, Config, ConfigError, Detail, Device, DropReason, Managed,
     PacketOwner, Qdisc, Snapshot,
 };
 use crate::aqm::red::{self, RedState, RedVerdict, Signals};
@@ -520,6 +520,18 @@ impl Managed for Sfq {
 
     fn config(&self) -> Config {
         Config::Sfq(self.params.clone())
+    }
+
+    fn class(&self, n: u32) -> Option<Class> {
+        let given = *self.buckets.get(n as usize)?;
+        // A bucket without packets has no slot.
+        let Some(slot) = self.slots.get(given as usize) else { return Some(Class::default()) };
+        Some(Class {
+            backlog: self.store.backlog_of(&slot.queue),
+            is_used: true,
+            deficit: slot.account.deficit,
+            ..Class::default()
+        })
     }
 
     fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -60,7 +60,8 @@ pub(super) const ABI: Abi<Params, Option<Stats>> = Abi {
     write_options,
     // They are among the options.
     statistics: Statistics::Structure(&[]),
-    write_class: None,
+    // `struct tc_sfq_xstats`.
+    write_class: Some(|class, _, out| out.words(&[class.deficit as u32])),
 };
 
 fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {

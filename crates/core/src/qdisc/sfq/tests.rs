@@ -476,3 +476,14 @@ fn a_class_names_a_bucket_whatever_the_flow() {
     let slot = qdisc.buckets[6];
     assert_eq!(qdisc.depths.packets(slot), 2);
 }
+
+#[test]
+fn buckets_are_shown_as_queues() {
+    let mut qdisc = sfq("sfq divisor 16 quantum 2000");
+    fill(&mut qdisc, &[7, 7]);
+    qdisc.dequeue(Time(9), &mut Lost::default()).unwrap();
+    let used: Vec<Class> = (0..16).filter_map(|n| qdisc.class(n)).filter(|c| c.is_used).collect();
+    let backlog = Backlog { packets: 1, bytes: 1514 };
+    assert_eq!(used, [Class { backlog, is_used: true, deficit: 486, ..Class::default() }]);
+    assert_eq!(qdisc.class(16), None);
+}
