@@ -239,6 +239,10 @@ fn what_linux_refuses_is_refused_and_named() {
     let odd = [[0; 4], [0; 4], [0; 4], 3u32.to_ne_bytes(), [0; 4]].concat();
     let said = "TCA_OPTIONS: divisor: a power of two to 65536 expected";
     refuses("sfq", &odd, said, 0, EINVAL);
+    let mut heavy = [0; 72];
+    heavy[40] = 64;
+    let said = "TCA_OPTIONS: thresholds below 2^31 when weighed expected";
+    refuses("sfq", &heavy, said, 0, EINVAL);
     refuses("nonsense", &[], "TCA_KIND: not of this discipline", 0, 95);
 
     let flat = Options { payload: &number(1, 9), is_nested: false };

@@ -128,8 +128,8 @@ fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
 }
 
 impl Told {
-    /// Linux's condition that the numbers break, if they do.
-    pub fn check(&self) -> Result<(), &'static str> {
+    /// Linux's condition on weights that the numbers break, if they do.
+    pub fn check_weights(&self) -> Result<(), &'static str> {
         let bits = |bytes: u32| u32::BITS - bytes.leading_zeros() + u32::from(self.wlog);
         if bits(self.min) >= 32 || bits(self.max) >= 32 {
             return Err("thresholds below 2^31 when weighed");
@@ -137,6 +137,12 @@ impl Told {
         if self.scell_log >= 32 {
             return Err("a cell of less than 2^32");
         }
+        Ok(())
+    }
+
+    /// Linux's condition that the numbers break, if they do.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.check_weights()?;
         if self.max <= self.min {
             return Err("max above min");
         }

@@ -109,6 +109,8 @@ fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
 /// RED's settings: those before, with other flags, if no thresholds are given.
 fn red(told: &Told, before: Option<RedParams>) -> Result<Option<RedParams>, &'static str> {
     let flags = told.flags & FLAGS_OF_RED;
+    // Linux checks them also where there is to be no RED.
+    told.check_weights()?;
     if told.min == 0 {
         return Ok(before.map(|mut before| {
             before.red.signals = signals(flags);
