@@ -7,11 +7,10 @@ shaper the packet that it has looked at counts against the limit.
 
 import os
 import re
-import socket
-import struct
 import sys
 import time
 
+from packets import burst
 from tc import ROOT, Tc, complaints, words
 
 PACKETS = 300
@@ -32,17 +31,6 @@ CHANGES = ["cake bandwidth 1mbit besteffort", "fq_codel", ABOVE]
 WITHIN = 0.1  # of Linux's number: random decisions are others', and timers come when they come
 
 
-def send(device):
-    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as stack:
-        network = struct.pack("!BBHHHBBH8s", 0x45, 0, 1028, 0, 0, 64, 17, 0, bytes([10, 0, 0, 1, 10, 0, 0, 2]))
-        for _ in range(PACKETS):
-            try:
-                stack.sendto(network + struct.pack("!HHHH", 5000, 9, 1008, 0) + bytes(1000),
-                             (device, 0x800, 0, 0, bytes([2, 0, 0, 0, 0, 2])))
-            except OSError:
-                pass  # dropped
-
-
 def told():
     """What `tc` says of the discipline 2:."""
     return os.popen("tc -s qdisc show dev o0").read().partition(" 2: ")[2]
@@ -56,7 +44,7 @@ def counted():
 def left(above, linux=None, ours=None):
     """Packets sent, dropped and queued of either after the burst."""
     stand(above, linux, ours)
-    send("o0")
+    burst("o0", PACKETS)
     found = re.search(r"(\d+) pkt \(dropped (\d+),.*?backlog \S+ (\d+)p", told(), re.S).groups()
     os.system("ip link del o0")
     return found
@@ -80,7 +68,7 @@ def stand(above, linux=None, ours=None):
 def overlimits(above, linux=None, ours=None):
     """What the discipline of either's words has counted after the burst."""
     stand(above, linux, ours)
-    send("o0")
+    burst("o0", PACKETS)
     time.sleep(1)
     found = counted()
     os.system("ip link del o0")
@@ -92,7 +80,7 @@ def changed():
     os.system("ip link add o0 type dummy; ip link set o0 up")
     tc = Tc()
     tc.send("add", "o0", "simnel", words(CHANGES[0]), handle=0x20000)
-    send("o0")
+    burst("o0", PACKETS)
     time.sleep(1)
     found = [counted()]
     for change in CHANGES[1:]:
@@ -100,7 +88,7 @@ def changed():
         if error:
             sys.exit(f"{change}: {text}")
         found.append(counted())
-    send("o0")
+    burst("o0", PACKETS)
     time.sleep(1)
     found.append(counted())
     os.system("ip link del o0")

@@ -6,22 +6,13 @@ is, the parent has none.
 
 import os
 import re
-import socket
-import struct
 import sys
 import time
 
+from packets import burst
 from tc import Tc, complaints, words
 
 ROUNDS = 10
-
-
-def send(device, count):
-    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as stack:
-        network = struct.pack("!BBHHHBBH8s", 0x45, 0, 1028, 0, 0, 64, 17, 0, bytes([10, 0, 0, 1, 10, 0, 0, 2]))
-        for _ in range(count):
-            stack.sendto(network + struct.pack("!HHHH", 5000, 9, 1008, 0) + bytes(1000),
-                         (device, 0x800, 0, 0, bytes([2, 0, 0, 0, 0, 2])))
 
 
 def queued(device):
@@ -31,13 +22,13 @@ def queued(device):
 
 
 def main():
-    tc, wrong, dropped = Tc(), 0, 0
+    tc, wrong, dropped, refused = Tc(), 0, 0, 0
     os.system("ip link add p0 type dummy; ip link set p0 up")
     for extra in range(ROUNDS):
         os.system("tc qdisc replace dev p0 root handle 1: tbf rate 4mbit burst 2000 limit 400k")
         cake = words("cake unlimited besteffort rtt 1ms")
         error, told = tc.send("replace", "p0", "simnel", cake, parent=0x10001, handle=0x20000)
-        send("p0", 60 + extra)
+        refused += burst("p0", 60 + extra)
         time.sleep(0.4)
         backlogs, drops = queued("p0")
         dropped += drops
@@ -47,7 +38,7 @@ def main():
         os.system("tc qdisc del dev p0 root; "
                   "tc qdisc replace dev p0 root handle 1: tbf rate 1mbit burst 2000 limit 400k")
         tc.send("replace", "p0", "simnel", cake, parent=0x10001, handle=0x20000)
-        send("p0", 60 + extra)
+        refused += burst("p0", 60 + extra)
         time.sleep(0.05)
         os.system("tc qdisc replace dev p0 parent 1:1 handle 3: pfifo")
         backlogs, _ = queued("p0")
@@ -55,9 +46,11 @@ def main():
             print(f"{60 + extra} packets, another child: {backlogs} are left")
             wrong += 1
         os.system("tc qdisc del dev p0 root")
+    if refused:
+        print(f"{refused} packets were refused")
     found = complaints()
     print("\n".join(found) if found else f"{ROUNDS} bursts, {dropped} dropped, nothing in the log")
-    sys.exit(bool(found) or bool(wrong) or not dropped)
+    sys.exit(bool(found) or bool(wrong) or not dropped or bool(refused))
 
 
 main()

@@ -17,6 +17,11 @@ prepare() {
 ours() { cat /sys/module/simnel/refcnt; }
 counts() { [ "$(ours)" = "$1" ] || fail "$(ours) disciplines of ours, where $1 are wanted"; }
 
+# Says that `tc` shows the same of our disciplines as of Linux's. Linux's tupdate is a number of ticks, of 4 ms; ours is exact.
+same() { # WHAT OURS LINUX
+    [ "$2" = "${3//tupdate 16ms/tupdate 15ms}" ] || fail "$1: $2"$'\n'"Linux's own: $3"
+}
+
 # Linux's disciplines go, and ours get their names.
 take_names() { # KIND...
     local kind

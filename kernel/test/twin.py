@@ -9,12 +9,11 @@ discipline first. What `tc` and `ip` answer and what the kernel then shows must 
 import json
 import os
 import re
-import socket
-import struct
 import subprocess
 import sys
 
 from commands import Commands
+from packets import burst
 from tc import ROOT, Tc, complaints
 
 ROUNDS, SEED = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
@@ -25,20 +24,6 @@ STEPS = 14
 def run(command):
     """The exit status of a command."""
     return subprocess.run(command.split(), capture_output=True, text=True).returncode
-
-
-def send(device, packets, flows, size):
-    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as stack:
-        # What stands in a slow queue fills the socket's buffer.
-        stack.setblocking(False)
-        for count in range(packets):
-            network = struct.pack("!BBHHHBBH8s", 0x45, 1 + count % 3, 28 + size, 0, 0, 64, 17, 0,
-                                  bytes([10, 0, 0, 1, 10, 0, 0, 2]))
-            try:
-                stack.sendto(network + struct.pack("!HHHH", 5000 + count % flows, 9, 8 + size, 0) + bytes(size),
-                             (device, 0x800, 0, 0, bytes([2, 0, 0, 0, 0, 2])))
-            except OSError:
-                pass  # dropped, no room for it, or the device is down
 
 
 # What follows from time, from keyed hashes, from chance, and from handles that the kernel chooses.
@@ -99,7 +84,7 @@ def story(seed, kind):
         command = commands.next()
         answer = []
         if command[0] == "send":
-            send(commands.device, *command[1:])
+            burst(commands.device, *command[1:], marks=(1, 2, 3), waits=False)
         elif command[0] == "message":
             _, verb, options, flag = command
             answer = [tc.send(verb, commands.device, kind, options, handle=0x100000, parent=place, flag=flag)[0]]
