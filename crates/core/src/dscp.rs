@@ -3,6 +3,8 @@
 //! They are the registry's: RFC 2474 CS, RFC 2597 AF, RFC 3246 EF, RFC 5865 VOICE-ADMIT as `VA`,
 //! RFC 8622 `LE`. `NQB` is that of the Non-Queue-Building PHB.
 
+use crate::tc::after_0x;
+
 /// Names with their code points. The first name of a number is the one that is printed.
 const NAMES: [(&str, u8); 27] = [
     ("CS0", 0),
@@ -44,7 +46,7 @@ pub fn parse(word: &str) -> Option<u8> {
     if let Some((_, number)) = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)) {
         return Some(*number);
     }
-    let number = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+    let number = match after_0x(word) {
         Some(digits) => u8::from_str_radix(digits, 16),
         None => word.parse(),
     };

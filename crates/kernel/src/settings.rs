@@ -118,9 +118,9 @@ impl Request {
         }
         at_most(MOST_WORDS, words.len(), "bytes of words")?;
         let changed = old.filter(|_| !is_whole).map(|(old, _)| old.to_string());
-        let texts = [changed.as_deref().unwrap_or_default(), words];
-        let count = texts.iter().map(|text| text.split_whitespace().count()).sum();
-        at_most(MOST_COUNT, count, "words")?;
+        let count = |text: &str| text.split_whitespace().count();
+        let running = changed.as_deref().map_or(0, count);
+        at_most(MOST_COUNT, running + count(words), "words")?;
         let config = match &changed {
             Some(changed) => amend(changed, words),
             None if words.is_empty() => parse(DEFAULT),
@@ -128,7 +128,6 @@ impl Request {
             _ => parse(words),
         };
         let config = config.map_err(|mut error| {
-            let running = changed.as_deref().unwrap_or_default().split_whitespace().count();
             let Some(index) = error.index.checked_sub(running) else {
                 return Refusal::new(EINVAL, &format_args!("in what runs, {error}"));
             };

@@ -14,4 +14,5 @@ pub mod units;
 pub use error::{nearest, ParseError, Problem};
 pub use grammar::{or_default, Keyword, Keywords, Words};
 pub use json::Json;
+pub(crate) use number::after_0x;
 pub use units::{Digits, Value};

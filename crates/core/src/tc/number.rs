@@ -10,6 +10,11 @@ use core::fmt::{self, Write};
 /// The first whole number that 64 bits do not hold.
 const END: f64 = (1u128 << 64) as f64;
 
+/// The digits after `0x`, if that is how a number begins.
+pub(crate) fn after_0x(text: &str) -> Option<&str> {
+    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
+}
+
 /// A number that is not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Number(f64);
@@ -23,8 +28,7 @@ impl Number {
     }
 
     fn hexadecimal(text: &str) -> Option<(Number, &str)> {
-        let digits = text.strip_prefix('+').unwrap_or(text);
-        let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
+        let digits = after_0x(text.strip_prefix('+').unwrap_or(text))?;
         let length = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
         let (digits, rest) = digits.split_at(length);
         if digits.is_empty() {

@@ -7,7 +7,7 @@
 
 use core::fmt::{self, Write};
 
-use super::number::Number;
+use super::number::{after_0x, Number};
 use crate::rate::Rate;
 use crate::time::Span;
 
@@ -137,7 +137,7 @@ pub fn whole(word: &str) -> Result<i64, ValueError> {
         Some(digits) => (-1, digits),
         None => (1, word),
     };
-    let (digits, radix) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+    let (digits, radix) = match after_0x(digits) {
         Some(digits) => (digits, 16),
         None => (digits, 10),
     };
@@ -307,7 +307,7 @@ fn share(word: &str) -> Result<u32, ValueError> {
 
 /// A number of 16 bits as a class's is written: hexadecimal, with 0x or without.
 pub(crate) fn hexadecimal(word: &str) -> Result<u16, ValueError> {
-    let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
+    let digits = after_0x(word).unwrap_or(word);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(ValueError::Invalid);
     }

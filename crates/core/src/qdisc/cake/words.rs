@@ -17,7 +17,8 @@ use crate::rate::Rate;
 use crate::tc::link::FramingWords;
 use crate::tc::units::{shown_size, shown_time, write_rate, ValueError, RATE_OR_NONE};
 use crate::tc::{
-    link, or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words,
+    after_0x, link, or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Value,
+    Words,
 };
 use crate::time::Span;
 
@@ -373,8 +374,7 @@ fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<
 
 /// A mask as C writes integers: 0x for hexadecimal, a leading zero for octal, else decimal.
 fn mask(word: &str) -> Result<u32, ValueError> {
-    let hexadecimal = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
-    let (digits, radix) = match (hexadecimal, word.strip_prefix('0')) {
+    let (digits, radix) = match (after_0x(word), word.strip_prefix('0')) {
         (Some(digits), _) => (digits, 16),
         (None, Some(digits)) if !digits.is_empty() => (digits, 8),
         _ => (word, 10),

@@ -211,8 +211,7 @@ fn typed(value: &str) -> toml::Value {
     }
     // Lists and tables are written as a file has them.
     if value.starts_with(['[', '{']) {
-        let read = format!("value = {value}").parse::<toml::Table>();
-        return read.ok().and_then(|mut read| read.remove("value")).unwrap_or_else(|| value.into());
+        return value.parse().unwrap_or_else(|_| value.into());
     }
     match (value.parse::<bool>(), value.parse::<f64>()) {
         (Ok(truth), _) => truth.into(),
