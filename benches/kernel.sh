@@ -3,7 +3,10 @@
 # one run: nanoseconds in user-mode Linux, instructions in a kernel of Debian's under QEMU. And packets a
 # second that pktgen sends through a device (under QEMU a nanosecond is an instruction).
 #
-# usage: benches/kernel.sh DIRECTORY [--json] [--only uml|qemu]
+# usage: benches/kernel.sh DIRECTORY [--json] [--only uml|qemu] [--busy]
+#
+# --busy: pairs only, as if another processor were sending: then the dequeue is not the enqueuer's, and
+# reads the clock itself.
 #
 # DIRECTORY holds, or will hold, the guests (user-mode Linux takes some ten minutes to build) and
 # the modules built for them. Needs what kernel/guest/build-uml and kernel/guest/qemu need, and for
@@ -12,13 +15,14 @@
 # costs less is better, of packets a second more. A case that cannot be measured has its error in place of figures, and the exit status is then 1.
 set -euo pipefail
 export LC_ALL=C
-usage='usage: benches/kernel.sh DIRECTORY [--json] [--only uml|qemu]'
+usage='usage: benches/kernel.sh DIRECTORY [--json] [--only uml|qemu] [--busy]'
 directory=$(realpath -m "${1:?$usage}")
 shift
-json='' only=''
+json='' only='' pair=pair
 while [ $# -gt 0 ]; do
     case $1 in
         --json) json=1 ;;
+        --busy) pair=busy ;;
         --only) only=${2:?$usage} && shift ;;
         *) echo "$usage" >&2 && exit 1 ;;
     esac
@@ -31,12 +35,13 @@ cases() {
     local words load red='red limit 400000 min 30000 max 90000 avpkt 1000 burst 55 probability 0.02'
     for words in 'cake unlimited diffserv4' 'cake bandwidth 200gbit diffserv4' 'fq_codel limit 20000'; do
         for load in '1|0' '100|0' '1000|0' '1|1000' '100|1000' '1000|5000'; do
-            echo "pair|$words|$load"
+            echo "$pair|$words|$load"
         done
     done
     for words in 'codel limit 20000' 'pie limit 20000' sfq 'fq_pie limit 20000' "$red" sfb; do
-        for load in '1|0' '100|0'; do echo "pair|$words|$load"; done
+        for load in '1|0' '100|0'; do echo "$pair|$words|$load"; done
     done
+    [ $pair = pair ] || return 0
     for words in 'cake unlimited diffserv4' 'cake bandwidth 200gbit diffserv4' fq_codel codel pie fq_pie "$red" sfq sfb; do
         echo "pktgen|$words|100|0"
     done
@@ -59,10 +64,10 @@ modules() { # OUT KDIR MAKE-ARGUMENT...
 show() { # GUEST UNIT
     awk -F'|' -v guest="$1" -v cost="$2" -v json="$json" '
         $1 != "case" { if (NF) print > "/dev/stderr"; next }
-        !json && $2 != kind { printf "%-6s%7s%8s%10s%10s  %-13s%s\n", "guest", "flows", "backlog", "stock", "ours", "ratio", "discipline (" ($2 == "pair" ? cost : "packets/s") ")" }
-        { kind = $2; is_pair = kind == "pair"; digits = is_pair ? 1 : 0; unit = is_pair ? cost : "packets/s" }
+        !json && $2 != kind { printf "%-6s%7s%8s%10s%10s  %-13s%s\n", "guest", "flows", "backlog", "stock", "ours", "ratio", "discipline (" ($2 != "pktgen" ? cost : "packets/s") ")" }
+        { kind = $2; is_pair = kind != "pktgen"; digits = is_pair ? 1 : 0; unit = is_pair ? cost : "packets/s" }
         { error = $6 !~ /^[1-9][0-9]*$/ ? "Linux: " $6 : $7 !~ /^[1-9][0-9]*$/ ? "ours: " $7 : "" }
-        json { printf "{\"bench\":\"kernel%s\",\"guest\":\"%s\",\"qdisc\":\"%s\",\"flows\":%d,\"backlog\":%d,", is_pair ? "" : "-pktgen", guest, $3, $4, $5 }
+        json { printf "{\"bench\":\"kernel%s\",\"guest\":\"%s\",\"qdisc\":\"%s\",\"flows\":%d,\"backlog\":%d,", kind == "pair" ? "" : "-" kind, guest, $3, $4, $5 }
         error && json { gsub(/["\\]/, "", error); printf "\"error\":\"%s\"}\n", error }
         error && !json { printf "%-6s%7d%8d  %s: %s\n", guest, $4, $5, $3, error }
         error { failed = 1; fflush(); next }

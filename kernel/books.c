@@ -34,6 +34,15 @@ void simnel_books_give(struct simnel_sched *q, struct sk_buff *skb)
 		pr_err_ratelimited("simnel: books: a packet left that had not come\n");
 }
 
+/* The time of an arrival, which a dequeue takes for its own. */
+void simnel_books_time(u64 now)
+{
+	u64 late = ktime_get_ns() - now;
+
+	if (late > NSEC_PER_SEC)
+		pr_err_ratelimited("simnel: books: a dequeue %llu ns after its time\n", late);
+}
+
 static u64 bytes_of(const struct sk_buff_head *list)
 {
 	const struct sk_buff *skb;

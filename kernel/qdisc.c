@@ -67,6 +67,42 @@ static noinline void settle(struct Qdisc *sch)
 	}
 }
 
+/*
+ * True if whoever enqueues here asks for a packet at once, under the same lock, as the kernel does
+ * where a packet arrives at a device's discipline: nobody is sending, the device is ready, and no
+ * packet that left waits to be sent again.
+ */
+static __always_inline bool is_asked_next(struct Qdisc *sch)
+{
+	const struct netdev_queue *queue = sch->dev_queue;
+
+	return rcu_access_pointer(queue->qdisc) == sch && !qdisc_is_running(sch) &&
+	       !netif_xmit_frozen_or_stopped(queue) && skb_queue_empty(&sch->gso_skb) &&
+	       skb_queue_empty(&sch->skb_bad_txq);
+}
+
+/* The time of an arrival, and of the dequeue that follows it at once: a look at the clock is dear. */
+static __always_inline u64 time_of_arrival(struct Qdisc *sch)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	u64 now = ktime_get_ns();
+
+	q->now = is_asked_next(sch) ? now : 0;
+	return now;
+}
+
+/* The time of a dequeue. */
+static __always_inline u64 time_of_departure(struct simnel_sched *q)
+{
+	u64 now = q->now;
+
+	q->now = 0;
+	if (!now)
+		return ktime_get_ns();
+	simnel_books_time(now);
+	return now;
+}
+
 /* Gives one packet that is not just linear IP to the Rust side, or one that finds another lent. */
 static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u32 class, u64 now)
 {
@@ -152,11 +188,12 @@ static noinline int enqueue_split(struct sk_buff *skb, struct Qdisc *sch, u32 cl
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct sk_buff *segment, *next, *segments;
 	u32 packets = 0, bytes = 0, len = qdisc_pkt_len(skb);
-	u64 now = ktime_get_ns();
+	u64 now;
 
 	segments = skb_gso_segment(skb, netif_skb_features(skb) & ~NETIF_F_GSO_MASK);
 	if (IS_ERR_OR_NULL(segments))
 		return qdisc_drop(skb, sch, to_free);
+	now = time_of_arrival(sch);
 	q->to_free = to_free;
 	skb_list_walk_safe(segments, segment, next) {
 		skb_mark_not_on_list(segment);
@@ -227,7 +264,7 @@ static __always_inline int enqueue_whole(struct sk_buff *skb, struct Qdisc *sch,
 	struct simnel_sched *q = qdisc_priv(sch);
 
 	q->to_free = to_free;
-	hand_over(sch, skb, class, is_super, ktime_get_ns());
+	hand_over(sch, skb, class, is_super, time_of_arrival(sch));
 	q->to_free = NULL;
 	simnel_books_check(sch);
 	if (unlikely(q->lost_packets))
@@ -301,7 +338,7 @@ static noinline void find_empty(struct Qdisc *sch)
 	}
 	q->asks--;
 	if (q->wants & SIMNEL_WANTS_EMPTY)
-		simnel_dequeue(q->line, ktime_get_ns());
+		simnel_dequeue(q->line, time_of_departure(q));
 	if (q->wants & SIMNEL_WANTS_REST && !rcu_access_pointer(q->filters) &&
 	    simnel_is_at_rest(q->line))
 		sch->flags |= TCQ_F_CAN_BYPASS;
@@ -342,7 +379,7 @@ static noinline struct sk_buff *ask(struct Qdisc *sch)
 		find_empty(sch);
 		return NULL;
 	}
-	now = ktime_get_ns();
+	now = time_of_departure(q);
 	packet = simnel_dequeue(q->line, now);
 	if (unlikely(!packet))
 		packet = try_again(sch, now);

@@ -33,6 +33,8 @@ struct simnel_sched {
 	u32 lost_bytes;
 	/* Bytes of the packet that the parent has taken out to look at, or 0. */
 	u32 lent;
+	/* The time of an arrival, for the dequeue that follows at once; 0: none does. */
+	u64 now;
 	/* During an enqueue: the packet that arrives, until it is dropped, and where those go. */
 	struct sk_buff *arriving;
 	struct sk_buff **to_free;
@@ -63,11 +65,13 @@ void simnel_books_open(struct simnel_sched *q);
 void simnel_books_take(struct simnel_sched *q, struct sk_buff *skb);
 void simnel_books_give(struct simnel_sched *q, struct sk_buff *skb);
 void simnel_books_check(struct Qdisc *sch);
+void simnel_books_time(u64 now);
 #else
 static inline void simnel_books_open(struct simnel_sched *q) {}
 static inline void simnel_books_take(struct simnel_sched *q, struct sk_buff *skb) {}
 static inline void simnel_books_give(struct simnel_sched *q, struct sk_buff *skb) {}
 static inline void simnel_books_check(struct Qdisc *sch) {}
+static inline void simnel_books_time(u64 now) {}
 #endif
 
 /* qdisc.c */

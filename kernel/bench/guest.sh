@@ -1,7 +1,8 @@
 #!/bin/bash
 # Inside a guest: Linux's disciplines and ours, one after the other. Modules lie in $1; one line a
 # case, "case|kind|words|flows|backlog|stock|ours". Of kind `pair` are picoseconds that a pair of enqueue
-# and dequeue costs, of kind `pktgen` packets a second through a device. Where all rounds fail, the error
+# and dequeue costs, of kind `busy` the same as if another processor were sending, of kind `pktgen` packets
+# a second through a device. Where all rounds fail, the error
 # stands in place of the figure. Of $2 rounds, each of $4 spells of $3 pairs, the best spell counts: on a busy
 # machine short ones find a moment when nobody else runs.
 modules=$1 rounds=$2 pairs=$3 spells=$4
@@ -17,11 +18,14 @@ ip link set d0 up
 # Linux's cake takes random numbers, which are dear until the pool is ready.
 dd if=/dev/random of=/dev/null bs=32 count=1 2>/dev/null
 
-pair() { # FLOWS BACKLOG
+pair() { # FLOWS BACKLOG [PARAMETER]
     dmesg -c >/dev/null
     # It measures while it is loaded, and never stays: busybox tries twice.
-    insmod "$modules/simnel_bench.ko" flows=$1 backlog=$2 pairs=$pairs rounds=$spells 2>/dev/null
+    insmod "$modules/simnel_bench.ko" flows=$1 backlog=$2 pairs=$pairs rounds=$spells ${3:-} 2>/dev/null
     dmesg | sed -n 's/.*bench: .*: \([0-9]*\) ps a pair$/\1/p;s/.*bench: .*: \(error.*\)/\1/p' | tail -1
+}
+busy() { # FLOWS BACKLOG
+    pair "$1" "$2" busy=1
 }
 pktgen() { # FLOWS
     local of=/proc/net/pktgen command
@@ -49,7 +53,7 @@ better() { # KIND A B: the lesser cost or higher rate; an error only if there is
     case $2-$3 in
         -* | error*-*) echo "$3" ;;
         *-error*) echo "$2" ;;
-        *) if [ $1 = pair ]; then echo $(($2 < $3 ? $2 : $3)); else echo $(($2 > $3 ? $2 : $3)); fi ;;
+        *) if [ $1 = pktgen ]; then echo $(($2 > $3 ? $2 : $3)); else echo $(($2 < $3 ? $2 : $3)); fi ;;
     esac
 }
 

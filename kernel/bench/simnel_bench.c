@@ -22,6 +22,9 @@ module_param(backlog, uint, 0);
 module_param(pairs, uint, 0);
 module_param(rounds, uint, 0);
 module_param(size, uint, 0);
+static bool busy;
+module_param(busy, bool, 0);
+MODULE_PARM_DESC(busy, "As if another processor were sending from the discipline");
 
 /* Pairs with the lock held. */
 #define CHUNK 1000
@@ -156,6 +159,8 @@ static int __init bench_init(void)
 		if (!enqueue(sch, &to_free))
 			best = -ENOBUFS;
 	spin_unlock_bh(qdisc_lock(sch));
+	if (busy && !qdisc_run_begin(sch))
+		best = -EBUSY;
 	for (i = 0; i < rounds && best >= 0; i++) {
 		took = round(sch);
 		if (took < 0)
@@ -165,6 +170,8 @@ static int __init bench_init(void)
 		best = min(best, took);
 		least = min(least, empty_round(sch));
 	}
+	if (busy && best != -EBUSY)
+		qdisc_run_end(sch);
 	if (best >= 0)
 		best = max(best - least, 0LL);
 	if (best >= 0)
