@@ -9,12 +9,13 @@
 //! stays in two of them, however much memory is reserved for a long one.
 //!
 //! Memory is either reserved at construction, and touched only as it is first used; or it is taken
-//! as needed. Then there is room for two chunks at first, and the memory of others comes and goes.
-//! A look beyond the slots that were reserved is a look into those others.
+//! as needed. Then that of the first chunk is reserved, so that some packets need none. That of the
+//! second stays once it was needed, and that of others comes and goes. A look beyond the first two
+//! is a look into those others.
 
 use alloc::vec::Vec;
 
-use crate::memory::{reserved, Memory, NoMemory, PAGES};
+use crate::memory::{growing, reserved, Memory, NoMemory, PAGES};
 use crate::packet::Packet;
 use crate::room;
 
@@ -30,8 +31,7 @@ const NIL: usize = usize::MAX;
 /// their numbers in the order in which they were first used.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// Slots of the first chunks, as far as they were ever used; grows within its reserved capacity
-    /// only.
+    /// Slots of the first chunks, as far as they were ever used.
     slots: Vec<Packet>,
     /// The other chunks by number, where memory is taken as needed. Of those that are free, the
     /// next to be used has memory.
@@ -70,14 +70,14 @@ impl Chain {
     pub fn new(capacity: u32, memory: Memory) -> Result<Chain, NoMemory> {
         // The first packet need not be the first of its chunk.
         let chunks = (capacity as usize).div_ceil(CHUNK) + 1;
-        let (first, others) = match memory {
-            Memory::AsNeeded if PAGES => (2, chunks),
-            _ => (chunks, 0),
+        let (first, at_once, others, behind) = match memory {
+            Memory::AsNeeded if PAGES => (2, 1, growing(chunks)?, growing(chunks)?),
+            _ => (chunks, chunks, Vec::new(), reserved(chunks)?),
         };
         Ok(Chain {
-            slots: reserved(first * CHUNK)?,
-            chunks: reserved(others)?,
-            behind: reserved(chunks)?,
+            slots: reserved(at_once * CHUNK)?,
+            chunks: others,
+            behind,
             free: NIL,
             came: 0,
             went: 0,
@@ -279,19 +279,8 @@ impl Chain {
     /// As [`Chain::take_room`], where packets stay in their chunks.
     fn take_table(&mut self, spare: &mut Chain) {
         self.capacity = spare.capacity;
-        if spare.behind.capacity() <= self.behind.capacity() {
-            return;
-        }
-        for behind in self.behind.drain(..) {
-            let moved = room::push(&mut spare.behind, behind);
-            debug_assert!(moved.is_some(), "there is more room");
-        }
-        for packets in self.chunks.drain(..) {
-            let moved = room::push(&mut spare.chunks, packets);
-            debug_assert!(moved.is_some(), "there is more room");
-        }
-        core::mem::swap(&mut self.behind, &mut spare.behind);
-        core::mem::swap(&mut self.chunks, &mut spare.chunks);
+        room::take_larger(&mut self.behind, &mut spare.behind);
+        room::take_larger(&mut self.chunks, &mut spare.chunks);
     }
 }
 

@@ -46,6 +46,16 @@ pub fn reserved<T>(count: usize) -> Result<Vec<T>, NoMemory> {
     Ok(room)
 }
 
+/// Entries of a table for which there is room at first, and up to which it grows.
+const FEW: usize = 8;
+const MANY: usize = 512;
+
+/// A table of pages that come as needed: nothing, with room for few of `count`. It grows with use;
+/// where that would move more than can be moved at once, there is room for all.
+pub(crate) fn growing<T>(count: usize) -> Result<Vec<T>, NoMemory> {
+    reserved(if count > MANY { count } else { count.min(FEW) })
+}
+
 /// A queue of nothing, with room for `count`.
 pub fn reserved_queue<T>(count: usize) -> Result<VecDeque<T>, NoMemory> {
     let mut room = VecDeque::new();

@@ -16,6 +16,19 @@ pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Option<()> {
     None
 }
 
+/// Moves all of `list` into the memory of `spare`, if that has more room, and exchanges the two.
+pub(crate) fn take_larger<T>(list: &mut Vec<T>, spare: &mut Vec<T>) {
+    if spare.capacity() <= list.capacity() {
+        return;
+    }
+    spare.clear();
+    for item in list.drain(..) {
+        let moved = push(spare, item);
+        debug_assert!(moved.is_some(), "there is more room");
+    }
+    core::mem::swap(list, spare);
+}
+
 /// [`VecDeque::push_back`]; None if there is no room for it.
 #[inline]
 pub(crate) fn push_back<T>(queue: &mut VecDeque<T>, item: T) -> Option<()> {

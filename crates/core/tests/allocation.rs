@@ -124,11 +124,11 @@ const EMPTY: [(&str, u64); 8] = [
     ("cake unlimited", 1_000_000),
     ("cake bandwidth 20mbit", 1_000_000),
     ("cake bandwidth 1gbit diffserv8", 1_000_000),
-    // A table of 1024 flows of one cache line each, as in Linux, and 12 KiB.
-    ("fq_codel", (64 + 12) << 10),
+    // 1024 flows of 64 bytes, and 4 of a backlog for each.
+    ("fq_codel", (64 + 4) << 10),
     ("sfq", 64 << 10),
-    ("pfifo limit 10000", 16 << 10),
-    ("pie limit 10000", 16 << 10),
+    ("pfifo limit 10000", 4 << 10),
+    ("pie limit 10000", 4 << 10),
     ("fq_pie", 160 << 10),
 ];
 

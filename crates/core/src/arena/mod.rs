@@ -3,8 +3,8 @@
 //! A [`List`] is two indices, and the links live in the packets themselves. So a queue costs eight
 //! bytes, and moving a packet costs one cache line.
 //!
-//! Memory is either reserved at construction, and touched only as it is first used. Or it is
-//! reserved for the first slots only, and pages of others come and go as needed (`pages.rs`). A
+//! Memory is either reserved at construction, and touched only as it is first used. Or there is
+//! some for the first slots only, and pages of others come and go as needed (`pages.rs`). A
 //! look beyond the slots that were reserved is a look into the pages: where all are reserved, pages
 //! cost nothing.
 //!
@@ -33,7 +33,8 @@ pub struct List {
 /// A fixed pool of packet slots.
 #[derive(Debug)]
 pub struct Arena {
-    /// The first slots, as far as they were ever used; grows within its reserved capacity only.
+    /// The first slots, as far as they were ever used. Of more than a page all are reserved; else
+    /// the first ones, and there is room for twice as many when those are used.
     slots: Vec<Packet>,
     /// Slots that are free, the last one to be used next: its line is in the cache.
     free: Vec<u32>,
@@ -47,6 +48,8 @@ pub struct Arena {
     pages: Pages,
 }
 
+/// Slots of the first page that are reserved: so many packets need no memory.
+const AT_ONCE: u32 = PAGE / 4;
 /// Free slots at hand beside those that are reserved, where memory is taken as needed: they need
 /// not go back and forth.
 const AT_HAND: u32 = PAGE / 2;
@@ -94,20 +97,20 @@ impl List {
 }
 
 impl Arena {
-    /// An arena of `capacity` slots (at least one). Where memory is taken as needed, that of some
-    /// `first` ones is reserved: they are found with fewer steps.
+    /// An arena of `capacity` slots (at least one). Where memory is taken as needed, some `first`
+    /// ones are found with fewer steps. Theirs is reserved, or of a single page that of a few.
     #[inline(never)]
     pub fn new(capacity: u32, first: u32, memory: Memory) -> Result<Arena, NoMemory> {
         let capacity = capacity.clamp(1, Link::END.index() - 1);
-        let (first, free, pages) = match memory {
+        let (first, at_once, free, pages) = match memory {
             Memory::AsNeeded if PAGES => {
-                let reserved = first.min(capacity).div_ceil(PAGE);
-                let first = reserved * PAGE;
-                (first, first + AT_HAND, Pages::new(capacity, reserved)?)
+                let number = first.min(capacity).div_ceil(PAGE);
+                let (first, pages) = (number * PAGE, Pages::new(capacity, number)?);
+                (first, if number > 1 { first } else { first.min(AT_ONCE) }, first + AT_HAND, pages)
             }
-            _ => (capacity, capacity, Pages::default()),
+            _ => (capacity, capacity, capacity, Pages::default()),
         };
-        let (slots, free) = (reserved(first as usize)?, reserved(free as usize)?);
+        let (slots, free) = (reserved(at_once as usize)?, reserved(free as usize)?);
         Ok(Arena { slots, free, open: 0, first, capacity, pages })
     }
 

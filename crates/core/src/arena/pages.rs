@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use crate::memory::{reserved, NoMemory};
+use crate::memory::{growing, reserved, NoMemory};
 use crate::packet::{Link, Packet};
 use crate::room;
 use crate::sched::active::Turns;
@@ -24,6 +24,8 @@ pub(super) struct Pages {
     memory: Vec<Vec<Packet>>,
     /// As many.
     pages: Vec<Page>,
+    /// Pages that there may be.
+    count: usize,
     /// Pages before this one are never used.
     start: u32,
     /// Pages with free slots.
@@ -49,34 +51,39 @@ impl Linked for Page {
 }
 
 impl Pages {
-    /// Room for pages of `capacity` slots, without memory for any. Those before page `start` are
-    /// never used.
+    /// Pages of `capacity` slots, without memory for any. Those before page `start` are never used.
     pub(super) fn new(capacity: u32, start: u32) -> Result<Pages, NoMemory> {
         let count = capacity.div_ceil(PAGE) as usize;
-        let (memory, room) = (reserved(count)?, reserved(count)?);
-        let mut pages = Pages { memory, pages: room, start, ..Pages::default() };
-        pages.extend();
-        Ok(pages)
+        Ok(Pages {
+            memory: growing(count)?,
+            pages: growing(count)?,
+            count,
+            start,
+            ..Pages::default()
+        })
     }
 
-    /// Adds pages without memory as far as there is room.
-    fn extend(&mut self) {
-        while self.pages.len() < self.pages.capacity() {
+    /// Adds a page without memory, and gives its number. None if there are all, or no room.
+    fn add(&mut self) -> Option<u32> {
+        while self.pages.len() < self.count {
             let number = self.pages.len() as u32;
-            let page = Page { links: Links::default(), first: Link::END, free: 0 };
-            let pushed = room::push(&mut self.memory, Vec::new()).is_some();
-            if !pushed || room::push(&mut self.pages, page).is_none() {
-                return;
+            // One may be left of a try for which there was no room.
+            if self.memory.len() == self.pages.len() {
+                room::push(&mut self.memory, Vec::new())?;
             }
+            let page = Page { links: Links::default(), first: Link::END, free: 0 };
+            room::push(&mut self.pages, page)?;
             if number >= self.start {
                 self.vacant.push(&mut self.pages, number);
+                return Some(number);
             }
         }
+        None
     }
 
     /// True where memory is taken as needed.
     pub(super) fn are_used(&self) -> bool {
-        !self.pages.is_empty()
+        self.count > 0
     }
 
     #[inline(always)]
@@ -132,7 +139,7 @@ impl Pages {
     /// Memory for another page.
     #[cold]
     fn open(&mut self) -> Option<()> {
-        let number = self.vacant.first()?;
+        let number = self.vacant.first().or_else(|| self.add())?;
         let page = self.pages.get_mut(number as usize)?;
         let memory = self.memory.get_mut(number as usize)?;
         let mut packets = reserved(PAGE as usize).ok()?;
@@ -164,24 +171,11 @@ impl Pages {
         }
     }
 
-    /// Takes over the room of `spare`, which was never used, if it is more.
+    /// There may be as many pages as in `spare`, which was never used, if those are more.
     pub(super) fn take_room(&mut self, spare: &mut Pages) {
-        if spare.pages.capacity() <= self.pages.len() {
-            return;
-        }
-        spare.pages.clear();
-        for page in self.pages.drain(..) {
-            let moved = room::push(&mut spare.pages, page);
-            debug_assert!(moved.is_some(), "there is more room");
-        }
-        spare.memory.clear();
-        for memory in self.memory.drain(..) {
-            let moved = room::push(&mut spare.memory, memory);
-            debug_assert!(moved.is_some(), "there is more room");
-        }
-        core::mem::swap(&mut self.pages, &mut spare.pages);
-        core::mem::swap(&mut self.memory, &mut spare.memory);
-        self.extend();
+        self.count = self.count.max(spare.count);
+        room::take_larger(&mut self.memory, &mut spare.memory);
+        room::take_larger(&mut self.pages, &mut spare.pages);
     }
 
     /// Pages that have memory.
