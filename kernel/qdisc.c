@@ -77,8 +77,7 @@ static __always_inline bool is_asked_next(struct Qdisc *sch)
 	const struct netdev_queue *queue = sch->dev_queue;
 
 	return rcu_access_pointer(queue->qdisc) == sch && !qdisc_is_running(sch) &&
-	       !netif_xmit_frozen_or_stopped(queue) && skb_queue_empty(&sch->gso_skb) &&
-	       skb_queue_empty(&sch->skb_bad_txq);
+	       !netif_xmit_frozen_or_stopped(queue) && !(sch->gso_skb.qlen | sch->skb_bad_txq.qlen);
 }
 
 /* The time of an arrival, and of the dequeue that follows it at once: a look at the clock is dear. */
