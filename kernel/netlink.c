@@ -58,6 +58,8 @@ void simnel_request(struct simnel_request *to, struct Qdisc *sch, struct nlattr 
 	to->options = options ? nla_data(options) : NULL;
 	to->length = options ? nla_len(options) : 0;
 	to->is_nested = options && options->nla_type & NLA_F_NESTED;
+	to->mtu = psched_mtu(qdisc_dev(sch));
+	to->tx_queue_len = qdisc_dev(sch)->tx_queue_len;
 }
 
 /* Does what the settings want of this side. */
@@ -88,11 +90,8 @@ void simnel_start(struct Qdisc *sch, struct simnel_line *line)
 int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct net_device *dev = qdisc_dev(sch);
 	struct simnel_surroundings surroundings = {
 		.context = sch,
-		.mtu = psched_mtu(dev),
-		.tx_queue_len = dev->tx_queue_len,
 		.handle = sch->handle,
 		.now = ktime_get_ns(),
 	};

@@ -86,12 +86,12 @@ struct simnel_request {
 	u32 kind_length;
 	u32 length;
 	u32 is_nested;
+	u32 mtu;
+	u32 tx_queue_len;
 };
 
 struct simnel_surroundings {
 	void *context;
-	u32 mtu;
-	u32 tx_queue_len;
 	u32 handle;
 	u32 hz;
 	u32 wheel;

@@ -98,10 +98,6 @@ impl Derived {
 pub struct Surroundings {
     /// C's own pointer, which it gets back with each call of its functions.
     pub context: *mut c_void,
-    /// Largest frame in bytes (`psched_mtu`).
-    pub mtu: u32,
-    /// The device's queue length in packets.
-    pub tx_queue_len: u32,
     /// The discipline's handle.
     pub handle: u32,
     /// Recordings of Linux only: its ticks a second, and its arithmetic; 0: both are exact.
@@ -147,13 +143,14 @@ impl core::fmt::Display for Message {
 }
 
 impl Surroundings {
-    pub(crate) fn device(&self) -> Device {
-        let Surroundings { mtu, tx_queue_len, handle, hz, wheel, now, seed, .. } = *self;
+    pub(crate) fn device(&self, request: &Request) -> Device {
+        let Surroundings { handle, hz, wheel, now, seed, .. } = *self;
         let (arithmetic, tick) = match hz {
             0 => (Arithmetic::Exact, Tick::Exact),
             hz => (Arithmetic::LINUX, Tick::Jiffies { hz, wheel: wheel != 0 }),
         };
         let (now, memory) = (Time(now), Memory::AsNeeded);
+        let Request { mtu, tx_queue_len, .. } = *request;
         Device { mtu, tx_queue_len, seed, handle, arithmetic, now, tick, memory }
     }
 }
@@ -175,7 +172,7 @@ pub unsafe extern "C" fn simnel_create(
     surroundings: &Surroundings,
     message: &mut Message,
 ) -> *mut Line {
-    let device = surroundings.device();
+    let device = surroundings.device(request);
     // SAFETY: the caller's promise.
     let made = unsafe { request.read(None, &device) }.and_then(|(config, form)| {
         Ok((build(&config, &device).map_err(|error| refused(&error))?, form))
@@ -315,20 +312,18 @@ pub unsafe extern "C" fn simnel_prepare(
     message: &mut Message,
 ) -> *mut Change {
     let old = line.qdisc.config();
+    let Request { mtu, tx_queue_len, .. } = *request;
+    let device = Device { mtu, tx_queue_len, now: Time(now), ..line.device };
     // SAFETY: the caller's promise.
-    let read = unsafe { request.read(Some((&old, line.form)), &line.device) };
+    let read = unsafe { request.read(Some((&old, line.form)), &device) };
     let ready = read.and_then(|(config, _)| {
         let is_other = config.name() != old.name();
         let spare = match is_other {
-            true => build(&config, &Device { now: Time(now), ..line.device }),
-            false => line.qdisc.prepare(&config, Time(now)),
+            true => build(&config, &device),
+            false => line.qdisc.prepare_on(&config, &device),
         };
         let spare = spare.map_err(|error| refused(&error))?;
-        Ok(Change {
-            spare,
-            is_other,
-            derived: Derived::of(&config, line.form, &line.device, line.key),
-        })
+        Ok(Change { spare, is_other, derived: Derived::of(&config, line.form, &device, line.key) })
     });
     match ready {
         Ok(change) => Box::into_raw(Box::new(change)),

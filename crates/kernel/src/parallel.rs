@@ -41,7 +41,7 @@ pub unsafe extern "C" fn simnel_create_parallel(
     count: u32,
     message: &mut Message,
 ) -> *mut Lines {
-    let device = surroundings.device();
+    let device = surroundings.device(request);
     // SAFETY: the caller's promise.
     let made = unsafe { request.read(None, &device) }.and_then(|(config, form)| {
         let Config::Cake(params) = &config else {

@@ -42,6 +42,10 @@ pub struct Request {
     kind_length: u32,
     length: u32,
     is_nested: u32,
+    /// Largest frame of the device in bytes (`psched_mtu`), as of now.
+    pub(crate) mtu: u32,
+    /// The device's queue length in packets, as of now.
+    pub(crate) tx_queue_len: u32,
 }
 
 /// Form of a discipline's settings and statistics in netlink.
@@ -78,7 +82,14 @@ impl Request {
             kind_length: kind.len() as u32,
             length: options.len() as u32,
             is_nested: 1,
+            mtu: 1514,
+            tx_queue_len: 1000,
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn on(self, mtu: u32, tx_queue_len: u32) -> Request {
+        Request { mtu, tx_queue_len, ..self }
     }
 
     /// # Safety

@@ -16,7 +16,7 @@ pub struct Error {
 /// Kinds of errors in an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It has fewer bytes than its value.
+    /// It has fewer bytes than its value, or more, where these are bits.
     Short {
         /// Bytes of its value.
         expected: usize,

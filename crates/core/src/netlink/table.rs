@@ -43,8 +43,8 @@ pub(crate) struct Field<P: 'static> {
 enum Access<P: 'static> {
     /// 32 bits that are a member of the settings.
     Number(Member<P, u32>),
-    /// 32 bits, of which any says yes.
-    Flag(Member<P, bool>),
+    /// 32 bits, of which any of these says yes.
+    Flag(u32, Member<P, bool>),
     /// Microseconds in 32 bits of a time that is kept in such units.
     Micros(Span, Member<P, Span>),
     U8(Get<P, u8>, Set<P, u8>),
@@ -52,6 +52,8 @@ enum Access<P: 'static> {
     I32(Get<P, i32>, Set<P, i32>),
     U64(Get<P, u64>, Set<P, u64>),
     Struct(Layout<P>),
+    /// Bits and which of them count (`struct nla_bitfield32`); these ones are known.
+    Bits(u32, Layout<P>),
     /// So many bytes, which are looked at by themselves.
     Bytes(usize),
 }
@@ -124,10 +126,10 @@ impl<P> Access<P> {
     const fn width(&self) -> usize {
         match self {
             Access::U8(..) => 1,
-            Access::Number(_) | Access::Flag(_) | Access::Micros(..) => 4,
+            Access::Number(_) | Access::Flag(..) | Access::Micros(..) => 4,
             Access::U32(..) | Access::I32(..) => 4,
             Access::U64(..) => 8,
-            Access::Struct(layout) => layout.width(),
+            Access::Struct(layout) | Access::Bits(_, layout) => layout.width(),
             Access::Bytes(width) => *width,
         }
     }
@@ -137,13 +139,13 @@ impl<P> Access<P> {
         let word = || u32::from_ne_bytes(first(payload));
         match self {
             Access::Number(member) => *member(params) = word(),
-            Access::Flag(member) => *member(params) = word() != 0,
+            Access::Flag(kept, member) => *member(params) = word() & kept != 0,
             Access::Micros(_, member) => *member(params) = Span::from_micros(word().into()),
             Access::U8(_, set) => set(params, u8::from_ne_bytes(first(payload))),
             Access::U32(_, set) => set(params, word()),
             Access::I32(_, set) => set(params, i32::from_ne_bytes(first(payload))),
             Access::U64(_, set) => set(params, u64::from_ne_bytes(first(payload))),
-            Access::Struct(layout) => layout.read(payload, params),
+            Access::Struct(layout) | Access::Bits(_, layout) => layout.read(payload, params),
             Access::Bytes(_) => {}
         }
     }
@@ -157,7 +159,7 @@ impl<P> Access<P> {
         }
         match self {
             Access::Number(member) => out.u32(number, *member(params)),
-            Access::Flag(member) => out.u32(number, (*member(params)).into()),
+            Access::Flag(_, member) => out.u32(number, (*member(params)).into()),
             Access::Micros(unit, member) => {
                 let micros = member(params).floor(*unit).as_micros();
                 out.u32(number, micros.min(u32::MAX.into()) as u32);
@@ -166,7 +168,9 @@ impl<P> Access<P> {
             Access::U32(get, _) => put(number, get(params).map(u32::to_ne_bytes), out),
             Access::I32(get, _) => put(number, get(params).map(i32::to_ne_bytes), out),
             Access::U64(get, _) => put(number, get(params).map(u64::to_ne_bytes), out),
-            Access::Struct(layout) => out.nest(number, |out| layout.write(params, out)),
+            Access::Struct(layout) | Access::Bits(_, layout) => {
+                out.nest(number, |out| layout.write(params, out));
+            }
             Access::Bytes(_) => {}
         }
     }
@@ -175,11 +179,11 @@ impl<P> Access<P> {
     fn number(&self, payload: &[u8]) -> Option<i64> {
         match self {
             Access::U8(..) => Some(u8::from_ne_bytes(first(payload)).into()),
-            Access::Number(_) | Access::Flag(_) | Access::Micros(..) | Access::U32(..) => {
+            Access::Number(_) | Access::Flag(..) | Access::Micros(..) | Access::U32(..) => {
                 Some(u32::from_ne_bytes(first(payload)).into())
             }
             Access::I32(..) => Some(i32::from_ne_bytes(first(payload)).into()),
-            Access::U64(..) | Access::Struct(_) | Access::Bytes(_) => None,
+            Access::U64(..) | Access::Struct(_) | Access::Bits(..) | Access::Bytes(_) => None,
         }
     }
 }
@@ -197,7 +201,12 @@ impl<P> Field<P> {
 
     /// An attribute of 32 bits that says yes or no.
     pub const fn flag(name: &'static str, number: u16, member: Member<P, bool>) -> Field<P> {
-        Field::new(name, number, Access::Flag(member))
+        Field::new(name, number, Access::Flag(u32::MAX, member))
+    }
+
+    /// An attribute of 32 bits that says yes or no, of which Linux keeps the lowest eight.
+    pub const fn low_flag(name: &'static str, number: u16, member: Member<P, bool>) -> Field<P> {
+        Field::new(name, number, Access::Flag(0xff, member))
     }
 
     /// An attribute of 32 bits that is a time in microseconds. Linux keeps it in such units.
@@ -248,6 +257,11 @@ impl<P> Field<P> {
     /// An attribute that holds a structure.
     pub const fn structure(name: &'static str, number: u16, layout: Layout<P>) -> Field<P> {
         Field::new(name, number, Access::Struct(layout))
+    }
+
+    /// An attribute of bits, of which `known` have a meaning.
+    pub const fn bits(name: &'static str, number: u16, known: u32, layout: Layout<P>) -> Field<P> {
+        Field::new(name, number, Access::Bits(known, layout))
     }
 
     /// An attribute of so many bytes, which are looked at by themselves and not dumped.
@@ -308,6 +322,9 @@ impl<P> Field<P> {
     fn declared(&self, attribute: &Attribute<'_>, rules: Rules) -> Result<(), Problem> {
         let (expected, given) = (self.access.width(), attribute.payload.len());
         let is_strict = self.is_strict || rules == Rules::Strict;
+        if let Access::Bits(known, _) = &self.access {
+            return declared_bits(*known, attribute, is_strict);
+        }
         if is_strict && given != expected {
             return Err(Problem::Length { expected, given });
         }
@@ -421,6 +438,28 @@ impl<P> Field<P> {
     fn error(&self, attribute: &Attribute<'_>, problem: Problem) -> Error {
         Error { attribute: self.name, offset: attribute.offset, problem }
     }
+}
+
+/// Problems of bits, of which some are known.
+fn declared_bits(known: u32, attribute: &Attribute<'_>, is_strict: bool) -> Result<(), Problem> {
+    let (expected, given) = (8, attribute.payload.len());
+    if is_strict && attribute.is_nested {
+        return Err(Problem::Nested);
+    }
+    // Not even a liberal rule takes more.
+    let Some((value, selector)) =
+        attribute.payload.split_at_checked(4).filter(|_| given == expected)
+    else {
+        return Err(Problem::Short { expected, given });
+    };
+    let [value, selector] = [value, selector].map(|word| u32::from_ne_bytes(first(word)));
+    if (value | selector) & !known != 0 {
+        return Err(Problem::Refused { expected: "known flags" });
+    }
+    if value & !selector != 0 {
+        return Err(Problem::Refused { expected: "no value that is not selected" });
+    }
+    Ok(())
 }
 
 /// The last attribute with `number`.

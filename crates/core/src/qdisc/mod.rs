@@ -297,6 +297,16 @@ pub trait Managed: Qdisc + Any {
     /// same device at `now`, with all memory that the change needs.
     fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError>;
 
+    /// As [`Managed::prepare`], on a device whose frames or queue may be longer or shorter by now.
+    /// Disciplines that look at it again when they change, as Linux's cake does, go by that then.
+    fn prepare_on(
+        &self,
+        config: &Config,
+        device: &Device,
+    ) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        self.prepare(config, device.now)
+    }
+
     /// Takes over the settings of `spare`, which [`Managed::prepare`] made for this discipline and
     /// nobody used, and what it needs of its memory. Queued packets stay queued, unless a limit
     /// that was lowered forces the oldest out; what was learnt stays. The spare is to be dropped

@@ -234,6 +234,17 @@ fn what_linux_refuses_is_refused_and_named() {
     refuses("red", &attribute(5, &[1]), short, 0, EINVAL);
     let long = "TCA_RED_MARK_BLOCK: 4 bytes expected, 8 given";
     refuses("red", &attribute(6, &[0; 8]), long, 0, EINVAL);
+    let flags = |bytes| behind(attribute(4, bytes), attribute(3, &[1]));
+    for (bytes, text, errno) in [
+        (&[0; 7][..], "8 bytes expected, 7 given", ERANGE),
+        (&[0; 12], "8 bytes expected, 12 given", ERANGE),
+        (&[1, 0, 0, 0, 0, 0, 0, 0], "no value that is not selected expected", EINVAL),
+        (&[0, 0, 0, 0, 1, 1, 1, 1], "known flags expected", EINVAL),
+    ] {
+        refuses("red", &flags(bytes), &format!("TCA_RED_FLAGS: {text}"), 0, errno);
+    }
+    let nested = attribute(4 | 1 << 15, &[0; 12]);
+    refuses("red", &nested, "TCA_RED_FLAGS: the flag NLA_F_NESTED is not expected", 0, EINVAL);
     let part = "TCA_OPTIONS: 20 bytes expected, 19 given";
     refuses("sfq", &[0; 19], part, 0, EINVAL);
     let odd = [[0; 4], [0; 4], [0; 4], 3u32.to_ne_bytes(), [0; 4]].concat();
@@ -268,6 +279,23 @@ fn what_linux_ignores_is_ignored() {
         assert_eq!(parse(&odd.concat()), parse(&number(7, 30_000)));
     }
     assert_eq!(parse(&[]), qdisc::parse("cake").unwrap());
+    // Linux's pie keeps eight bits of a flag, others ask whether there is any.
+    for (value, low) in [(0x8000_0000, false), (256, false), (255, true), (0x8000_0080, true)] {
+        for (name, flag, word, is_set) in [
+            ("pie", 6, "ecn", low),
+            ("pie", 7, "bytemode", low),
+            ("pie", 8, "dq_rate_estimator", low),
+            ("fq_pie", 10, "ecn", low),
+            ("fq_pie", 11, "bytemode", low),
+            ("fq_pie", 12, "dq_rate_estimator", low),
+            ("codel", 4, "ecn", true),
+        ] {
+            let payload = number(flag, value);
+            let options = Some(options(name, &payload));
+            let said = qdisc::netlink::parse(name, options, None, &device).unwrap().to_string();
+            assert_eq!(said.split_whitespace().any(|said| said == word), is_set, "{said}: {value}");
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::vec::Vec;
 
 use simnel_core::netlink::{Attributes, Writer};
 use simnel_core::packet::Packet;
+use simnel_core::qdisc::Detail;
 use simnel_core::sojourns::{bucket, BUCKETS};
 use simnel_core::time::Span;
 
@@ -93,17 +94,7 @@ struct Guest {
 
 /// Surroundings of a discipline with C's pointer `context`.
 fn surroundings(context: *mut c_void) -> Surroundings {
-    Surroundings {
-        context,
-        mtu: 1514,
-        tx_queue_len: 1000,
-        handle: 0x8001_0000,
-        hz: 0,
-        wheel: 0,
-        now: 0,
-        seed: 1,
-        key: [1, 2],
-    }
+    Surroundings { context, handle: 0x8001_0000, hz: 0, wheel: 0, now: 0, seed: 1, key: [1, 2] }
 }
 
 impl Guest {
@@ -112,10 +103,13 @@ impl Guest {
     }
 
     fn with_options(options: &[u8]) -> Result<Guest, String> {
+        Guest::of(Request::new("simnel", options))
+    }
+
+    fn of(request: Request) -> Result<Guest, String> {
         let mut host = Box::<Host>::default();
         let surroundings = surroundings((&raw mut *host).cast());
         let mut message = Message::EMPTY;
-        let request = Request::new("simnel", options);
         // SAFETY: all pointers are of values that live.
         let line = unsafe { simnel_create(&request, &surroundings, &mut message) };
         if line.is_null() {
@@ -193,11 +187,14 @@ impl Guest {
     }
 
     fn change(&mut self, words: &str) -> Result<(), String> {
+        let options = attribute(words);
+        self.change_as(Request::new("simnel", &options))
+    }
+
+    fn change_as(&mut self, request: Request) -> Result<(), String> {
         let mut message = Message::EMPTY;
         // SAFETY: all pointers are of values that live; the change is forgotten once.
         unsafe {
-            let options = attribute(words);
-            let request = Request::new("simnel", &options);
             let change = simnel_prepare(self.line(), &request, 0, &mut message);
             let Some(ready) = change.as_mut() else { return Err(message.to_string()) };
             simnel_apply(self.line(), ready, 0);
@@ -222,6 +219,47 @@ impl Drop for Guest {
     fn drop(&mut self) {
         // SAFETY: it was made by `simnel_create`.
         unsafe { simnel_destroy(self.line) }
+    }
+}
+
+/// Only what Linux's look at again does: of cake the MTU, of sfb the queue length.
+#[test]
+fn a_change_goes_by_the_device_as_it_is_now() {
+    // The first tin's target is the time that one and a half of the longest frames take.
+    let target = |guest: &mut Guest| match guest.line().qdisc.snapshot().detail {
+        Detail::Cake(stats) => stats.tins[0].target,
+        other => panic!("{other:?}"),
+    };
+    let options = attribute("");
+    let longer = || Request::new("simnel", &options).on(9014, 7);
+    let mut alone = std::vec![Guest::new("cake bandwidth 1mbit besteffort").unwrap()];
+    let parallel = Guest::parallel("mq cake bandwidth 1mbit", 1).unwrap();
+    for guest in alone.iter_mut().chain(&mut { parallel }) {
+        assert_eq!(target(guest), Span(1514 * 8000 * 3 / 2));
+        guest.change("").unwrap();
+        assert_eq!(target(guest), Span(1514 * 8000 * 3 / 2));
+        guest.change_as(longer()).unwrap();
+        assert_eq!(target(guest), Span(9014 * 8000 * 3 / 2));
+        guest.change("").unwrap();
+        assert_eq!(target(guest), Span(1514 * 8000 * 3 / 2));
+    }
+
+    // `struct tc_sfb_qopt` without a limit.
+    let mut room = [0; 40];
+    let mut out = Writer::new(&mut room);
+    out.nest(1, |out| out.words(&[0, 0, 25, 20, 33, 3, 0, 10, 20]));
+    out.finish().unwrap();
+    for (kind, options, before, after) in [
+        ("sfb", &room[..], "limit 1000p", "limit 7p"),
+        ("fq_codel", &[], "quantum 1514", "quantum 1514"),
+        ("fq_pie", &[], "quantum 1514", "quantum 1514"),
+        ("sfq", &[0; 72], "quantum 1514b", "quantum 1514b"),
+    ] {
+        let mut guest = Guest::of(Request::new(kind, options)).unwrap();
+        let words = |guest: &mut Guest| guest.line().qdisc.config().to_string();
+        assert!(words(&mut guest).contains(before), "{}", words(&mut guest));
+        guest.change_as(Request::new(kind, options).on(9014, 7)).unwrap();
+        assert!(words(&mut guest).contains(after), "{}", words(&mut guest));
     }
 }
 

@@ -6,7 +6,8 @@ use super::{Cake, Params, Stats, TinStats, MAX_TINS};
 use crate::packet::Packet;
 use crate::qdisc::stats::narrow;
 use crate::qdisc::{
-    spare_of, Backlog, Class, Config, ConfigError, Detail, Managed, PacketOwner, Qdisc, Snapshot,
+    spare_of, Backlog, Class, Config, ConfigError, Detail, Device, Managed, PacketOwner, Qdisc,
+    Snapshot,
 };
 use crate::sched::Standing;
 use crate::time::Time;
@@ -77,9 +78,17 @@ impl Managed for Cake {
     }
 
     fn prepare(&self, config: &Config, _: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        self.prepare_on(config, &self.device)
+    }
+
+    fn prepare_on(
+        &self,
+        config: &Config,
+        device: &Device,
+    ) -> Result<Box<dyn Managed + Send>, ConfigError> {
         let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
         // Room is not given up, since all packets stay.
-        Ok(Cake::boxed(self.arena.capacity(), params, &self.device)?)
+        Ok(Cake::boxed(self.arena.capacity(), params, device)?)
     }
 
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {

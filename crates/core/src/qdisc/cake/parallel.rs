@@ -185,9 +185,17 @@ impl Managed for Member {
     }
 
     fn prepare(&self, config: &Config, _: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        self.prepare_on(config, &self.0.device)
+    }
+
+    fn prepare_on(
+        &self,
+        config: &Config,
+        device: &Device,
+    ) -> Result<Box<dyn Managed + Send>, ConfigError> {
         let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
         Member::suits(params)?;
-        Ok(Box::new(Member(Cake::boxed(self.0.arena.capacity(), params, &self.0.device)?)))
+        Ok(Box::new(Member(Cake::boxed(self.0.arena.capacity(), params, device)?)))
     }
 
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {

@@ -16,6 +16,7 @@ impl Cake {
     pub(super) fn reconfigure(&mut self, spare: &mut Cake, now: Time, owner: &mut dyn PacketOwner) {
         let params = Params { forget_sizes: false, ..spare.params };
         self.is_cut_short = false;
+        self.device.mtu = spare.device.mtu;
         let old = core::mem::replace(&mut self.params, params);
         if params.bandwidth != old.bandwidth || !old.autorate_ingress {
             self.autorate = Autorate::new(params.bandwidth);

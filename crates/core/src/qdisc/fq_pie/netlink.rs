@@ -44,9 +44,9 @@ const TABLE: Table<Params> = Table {
             // More than all is all.
             |fq, percent| fq.ecn_prob = percent.min(100),
         ),
-        Field::flag("TCA_FQ_PIE_ECN", 10, |fq| &mut fq.aqm.ecn),
-        Field::flag("TCA_FQ_PIE_BYTEMODE", 11, |fq| &mut fq.aqm.bytemode),
-        Field::flag("TCA_FQ_PIE_DQ_RATE_ESTIMATOR", 12, |fq| &mut fq.aqm.dq_rate_estimator),
+        Field::low_flag("TCA_FQ_PIE_ECN", 10, |fq| &mut fq.aqm.ecn),
+        Field::low_flag("TCA_FQ_PIE_BYTEMODE", 11, |fq| &mut fq.aqm.bytemode),
+        Field::low_flag("TCA_FQ_PIE_DQ_RATE_ESTIMATOR", 12, |fq| &mut fq.aqm.dq_rate_estimator),
     ],
 };
 

@@ -28,9 +28,9 @@ const TABLE: Table<Params> = Table {
             MOST_WEIGHT,
             WEIGHTS,
         ),
-        Field::flag("TCA_PIE_ECN", 6, |pie| &mut pie.aqm.ecn),
-        Field::flag("TCA_PIE_BYTEMODE", 7, |pie| &mut pie.aqm.bytemode),
-        Field::flag("TCA_PIE_DQ_RATE_ESTIMATOR", 8, |pie| &mut pie.aqm.dq_rate_estimator),
+        Field::low_flag("TCA_PIE_ECN", 6, |pie| &mut pie.aqm.ecn),
+        Field::low_flag("TCA_PIE_BYTEMODE", 7, |pie| &mut pie.aqm.bytemode),
+        Field::low_flag("TCA_PIE_DQ_RATE_ESTIMATOR", 8, |pie| &mut pie.aqm.dq_rate_estimator),
     ],
 };
 

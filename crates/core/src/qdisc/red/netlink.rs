@@ -64,7 +64,7 @@ const TABLE: Table<Told> = Table {
         Field::<Told>::structure(PARMS, 1, QOPT).required(),
         Field::<Told>::bytes(STAB, 2, SHIFTS).required(),
         Field::number("TCA_RED_MAX_P", 3, |told| &mut told.max_p),
-        Field::structure(FLAGS, 4, BITS),
+        Field::<Told>::bits(FLAGS, 4, ALL_FLAGS as u32, BITS).strict(),
         Field::<Told>::u32("TCA_RED_EARLY_DROP_BLOCK", 5, |_| None, |_, _| {})
             .strict()
             .unsupported(),
@@ -103,12 +103,6 @@ fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
 
     let (value, selector) = match TABLE.find(options.payload, FLAGS) {
         Some(_) if told.flags != 0 => return Err(error(FLAGS, "flags here or in the structure")),
-        Some(_) if (told.value | told.selector) & !u32::from(ALL_FLAGS) != 0 => {
-            return Err(error(FLAGS, "known flags"));
-        }
-        Some(_) if told.value & !told.selector != 0 => {
-            return Err(error(FLAGS, "no value that is not selected"));
-        }
         Some(_) => (told.value as u8, told.selector as u8),
         None => (told.flags & OLD_FLAGS, OLD_FLAGS),
     };
