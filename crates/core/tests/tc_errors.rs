@@ -90,11 +90,11 @@ fn errors_say_what_where_and_what_instead() {
         ),
         (
             "red limit 400kb min 50kb max 20kb avpkt 1000 ecn",
-            "`20kb` (word 7) is out of range: `max` takes more than min",
+            "`20kb` (word 7) is out of range: `max` takes at least min",
         ),
         (
             "red limit 1 avpkt 1000 ecn",
-            "`red` (word 1) must be followed by a `max` of more than min",
+            "`red` (word 1) must be followed by a `max` of at least min",
         ),
         (
             "sfq limit 100 depth 1 flows 1",
@@ -116,6 +116,10 @@ fn errors_say_what_where_and_what_instead() {
         (
             "sfq redflowlimit 30000 max 30001",
             "`30001` (word 5) is out of range: `max` takes no more BYTES than `redflowlimit`",
+        ),
+        (
+            "sfq redflowlimit 30000 min 5000 max 5000",
+            "`5000` (word 7) is out of range: `max` takes more BYTES than `min`",
         ),
         (
             "tbf rate 1mbit burst 9k latency 4295s",

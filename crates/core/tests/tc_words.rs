@@ -217,6 +217,7 @@ fn settings_print_as_words_that_make_them() {
         "pie freebsd onoff nodrand nocapdrop",
         "pie freebsd no_dq_rate_estimator",
         "red limit 400000 avpkt 1000",
+        "red limit 60kb min 5kb max 5kb avpkt 1000 burst 8",
         "red limit 64kb min 10kb avpkt 700 bandwidth 3mbit probability 0.033 ecn harddrop",
         "red limit 400000 avpkt 1000 burst 99 ecn nodrop adaptive",
         "tbf rate 5mbit burst 10kb latency 50ms",

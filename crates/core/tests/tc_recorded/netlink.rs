@@ -228,7 +228,7 @@ fn what_linux_refuses_is_refused_and_named() {
     let table = attribute(2, &[0; 256]);
     refuses("red", &table, "TCA_RED_PARMS: must be given", 0, EINVAL);
     let flat = behind(attribute(1, &[0; 16]), table);
-    refuses("red", &flat, "TCA_RED_PARMS: max above min expected", 0, EINVAL);
+    refuses("red", &flat, "TCA_RED_PARMS: max of at least min expected", 0, EINVAL);
     // Newer than Linux's strict rules, unlike what else red has.
     let short = "TCA_RED_EARLY_DROP_BLOCK: 4 bytes expected, 1 given";
     refuses("red", &attribute(5, &[1]), short, 0, EINVAL);

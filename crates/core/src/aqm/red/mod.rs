@@ -65,7 +65,7 @@ pub struct Signals {
 /// Reason for which [`Law::new`] cannot use its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// `max` is not above `min`.
+    /// `max` is below `min`, or zero.
     Range,
     /// `burst` is too small for `min`, or larger than any average can follow.
     Burst,
@@ -141,8 +141,9 @@ const FRACTION: u32 = 60;
 impl Law {
     /// The law of `params`.
     pub fn new(params: &RedParams) -> Result<Law, Unfit> {
-        let delta = params.max.checked_sub(params.min).filter(|delta| *delta > 0);
-        let delta = delta.ok_or(Unfit::Range)?;
+        let delta = params.max.checked_sub(params.min).filter(|_| params.max > 0);
+        // As Linux has it where they are the same: then nothing lies between them.
+        let delta = delta.ok_or(Unfit::Range)?.max(1);
         if u64::from(params.probability) <= 2 * u64::from(delta) {
             return Err(Unfit::Probability);
         }

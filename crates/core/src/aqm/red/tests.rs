@@ -30,8 +30,8 @@ fn weights_and_tables_as_tc_computes_them() {
         assert_eq!((law.shifts[0], law.shifts[255]), (0, 31));
     }
     assert_eq!(Law::new(&params(30_000, 10, 10_000_000)), Err(Unfit::Burst));
-    let narrow = RedParams { max: 30_000, ..params(30_000, 50, 1_000_000) };
-    assert_eq!(Law::new(&narrow), Err(Unfit::Range));
+    let crossed = RedParams { max: 29_999, ..params(30_000, 50, 1_000_000) };
+    assert_eq!(Law::new(&crossed), Err(Unfit::Range));
     let rare = RedParams { probability: 120_000, ..params(30_000, 50, 1_000_000) };
     assert_eq!(Law::new(&rare), Err(Unfit::Probability));
 }
@@ -269,6 +269,17 @@ fn early_signals_are_marks_drops_or_none() {
             (0..100).map(|_| red.arrives(&law, &packet, 60_000, Time(1), &mut random));
         let signal = verdicts.find(|verdict| *verdict != RedVerdict::Pass);
         assert_eq!(signal, Some(expected));
+    }
+}
+
+/// As with Linux's: from there on all, below none.
+#[test]
+fn where_min_is_max_the_average_is_below_or_beyond() {
+    let law = Law::new(&RedParams { max: 30_000, ..setting().0 }).unwrap();
+    for (average, verdict) in
+        [(29_999, RedVerdict::Pass), (30_000, RedVerdict::Forced { marked: false })]
+    {
+        assert_eq!(arrival(&law, &mut red(average).1, &mut Random::new(1)), verdict);
     }
 }
 

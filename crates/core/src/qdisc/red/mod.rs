@@ -86,7 +86,7 @@ impl Early {
 impl From<Unfit> for ConfigError {
     fn from(unfit: Unfit) -> ConfigError {
         let (option, expected) = match unfit {
-            Unfit::Range => ("max", "more than `min`"),
+            Unfit::Range => ("max", "at least `min`"),
             Unfit::Burst => ("burst", "at least `min` / `avpkt` packets"),
             Unfit::Probability => ("probability", "more than (`max` - `min`) / 2^31"),
             Unfit::Bandwidth => ("bandwidth", "more: the average would take hours to fall"),

@@ -137,21 +137,26 @@ impl Told {
     /// Linux's condition that the numbers break, if they do.
     pub fn check(&self) -> Result<(), &'static str> {
         self.check_weights()?;
-        if self.max <= self.min {
-            return Err("max above min");
+        if self.max < self.min || self.max == 0 {
+            return Err("max of at least min");
         }
         // Less is nothing for a byte more.
-        match u64::from(self.probability()) <= 2 * u64::from(self.max - self.min) {
+        match u64::from(self.probability()) <= 2 * u64::from(self.delta()) {
             true => Err("probability above (max - min) / 2^31"),
             false => Ok(()),
         }
+    }
+
+    /// Bytes between the thresholds, or one, as in Linux.
+    fn delta(&self) -> u32 {
+        self.max.wrapping_sub(self.min).max(1)
     }
 
     /// The highest chance, Q0.32.
     fn probability(&self) -> u32 {
         match self.max_p {
             // Told by its logarithm, as from old versions of `tc`.
-            0 => (u32::MAX >> self.plog.min(31)).wrapping_mul(self.max.wrapping_sub(self.min)),
+            0 => (u32::MAX >> self.plog.min(31)).wrapping_mul(self.delta()),
             max_p => max_p,
         }
     }
@@ -284,7 +289,7 @@ mod tests {
             ),
             (|told| told.scell_log = 31, unfit),
             (|told| told.scell_log = 32, Err((PARMS, "a cell of less than 2^32"))),
-            (|told| told.max = 30_000, Err((PARMS, "max above min"))),
+            (|told| told.max = 29_999, Err((PARMS, "max of at least min"))),
             (|told| told.max_p = 120_000, Err((PARMS, "probability above (max - min) / 2^31"))),
         ] {
             assert_eq!(read(&request(change, None), None), expected);
@@ -296,10 +301,13 @@ mod tests {
             (|told| told.max_p = 120_001, 120_001),
             // By its logarithm: 60,000 bytes of 2^-22 each, less one in 2^32.
             (|told| (told.max_p, told.plog) = (0, 22), 1023 * 60_000),
+            // Where min is max as if a byte lay between them.
+            (|told| told.max = 30_000, linux.probability),
+            (|told| (told.max, told.max_p, told.plog) = (30_000, 0, 4), u32::MAX >> 4),
         ] {
             let found = read(&request(change, None), None).unwrap();
             let law = |params: &RedParams| Law::new(params).unwrap();
-            assert_eq!((found.min, found.max, found.probability), (30_000, 90_000, probability));
+            assert_eq!((found.min, found.probability), (30_000, probability));
             assert_eq!(law(&found).shifts(), law(&linux).shifts());
             assert_eq!(law(&found).wlog(), law(&linux).wlog());
         }

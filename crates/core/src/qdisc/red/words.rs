@@ -230,7 +230,7 @@ impl Said {
         };
         let (keyword, range, lacking) = match Law::new(&params) {
             Ok(_) => return Ok(Params { limit: self.limit, kind: Kind::Linux(params) }),
-            Err(Unfit::Range) => ("max", "more than min", "a `max` of more than min"),
+            Err(Unfit::Range) => ("max", "at least min", "a `max` of at least min"),
             Err(Unfit::Burst) => (
                 "burst",
                 "at least min / avpkt packets",

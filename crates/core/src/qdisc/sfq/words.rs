@@ -195,6 +195,11 @@ fn take_red(mut said: Said, ewma: Option<u32>, words: &Words<'_>) -> Result<RedP
         said.burst = burst_for(ewma, min, said.avpkt).ok_or_else(error)?;
     }
     match said.linux_params(words)?.kind {
+        // `tc` takes that of red only.
+        Kind::Linux(red) if red.min == red.max => {
+            let range = "more BYTES than `min`";
+            Err(words.unfit("max", range, range))
+        }
         Kind::Linux(red) => Ok(RedParams { limit, red }),
         Kind::Ns(_) => Err(words.unknown()),
     }
