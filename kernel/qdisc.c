@@ -249,7 +249,9 @@ static noinline bool classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf
 	default:
 		if (verdict >= 0)
 			*class = res.classid;
-		if (!q->named_queues || (verdict >= 0 && names_queue(q, *class)))
+		if (!(q->wants & SIMNEL_WANTS_CHOICE))
+			return true;
+		if (verdict >= 0 && (!q->named_queues || names_queue(q, *class)))
 			return true;
 	}
 	qdisc_qstats_drop(sch);

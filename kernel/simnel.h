@@ -79,6 +79,7 @@ struct simnel_hashes {
 #define SIMNEL_WANTS_BYPASS 8
 #define SIMNEL_WANTS_EMPTY 16
 #define SIMNEL_WANTS_REST 32
+#define SIMNEL_WANTS_CHOICE 64
 
 struct simnel_request {
 	const u8 *kind;

@@ -1,7 +1,8 @@
 """Queues that filters and priorities choose: python3 classes.py. Inside a guest, with the module loaded.
 
 Packets of sixty flows stand below a slow tbf, in a discipline with the handle 2:. A class of that names one of its
-queues, by a filter or as a packet's priority; what a filter sends nowhere is dropped (Linux's fq_codel, fq_pie, sfq).
+queues, by a filter or as a packet's priority; what a filter sends nowhere is dropped (Linux's fq_codel, fq_pie,
+sfq). Of sfb it stands for a flow.
 """
 
 import os
@@ -14,7 +15,7 @@ from tc import Tc, complaints, words
 
 FLOWS, PACKETS = 60, 100
 ALL, NONE, FEW = range(PACKETS - 3, PACKETS + 1), range(1), range(1, 5)
-MANY = range(PACKETS // 2, PACKETS + 1)
+MANY, ONE = range(PACKETS // 2, PACKETS + 1), range(20, 26)
 # Words, the filter's class, the packets' priority; packets that stand there, without those that tbf has taken or
 # sent, and queues that have some, if they are known.
 CASES = [
@@ -36,6 +37,10 @@ CASES = [
     ("sfq depth 2 divisor 256", "2:64", 0, FEW, [0x64]),
     ("sfq depth 2 divisor 256", "2:101", 0, NONE, []),
     ("sfq depth 2 divisor 256", None, 0x20064, FEW, [0x64]),
+    # All are one flow, which may have 25.
+    ("sfb", None, 0, ALL, []),
+    ("sfb", "2:5", 0, ONE, []),
+    ("sfb", "7:5", 0, ONE, []),
 ]
 
 

@@ -286,7 +286,7 @@ pub extern "C" fn simnel_wants(line: &Line) -> u32 {
     line.derived.wants
 }
 
-/// Queues of which filters choose one by its number, from 1; zero if they choose a class.
+/// Queues that are chosen by numbers from 1; zero if filters choose a class.
 #[no_mangle]
 pub extern "C" fn simnel_queues(line: &Line) -> u32 {
     line.derived.reader.chooser.queues()

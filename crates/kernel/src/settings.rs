@@ -251,6 +251,8 @@ pub(crate) mod wants {
     pub const EMPTY: u32 = 16;
     /// As `BYPASS`, but only while the discipline is at rest (`simnel_is_at_rest`).
     pub const REST: u32 = 32;
+    /// Packets dropped for which no filter chooses.
+    pub const CHOICE: u32 = 64;
 }
 
 /// The C side's duties for `config`.
@@ -264,6 +266,7 @@ pub(crate) fn wanted(config: &Config, form: Form, device: &Device) -> u32 {
         (needs.bypass == Bypass::Empty, wants::BYPASS),
         (needs.vain_calls, wants::EMPTY),
         (needs.bypass == Bypass::AtRest, wants::REST),
+        (matches!(needs.choice, Choice::Queue(_) | Choice::Flow), wants::CHOICE),
     ];
     bits.into_iter().map(|(is_wanted, bit)| if is_wanted { bit } else { 0 }).sum()
 }
@@ -280,10 +283,11 @@ impl Chooser {
         Chooser { choice: config.needs(device).choice, handle: device.handle }
     }
 
-    /// Queues of which filters choose one; zero if they choose something else.
+    /// Classes that have numbers from 1, of which priorities choose one before filters do; zero if
+    /// these choose something else.
     pub(crate) fn queues(self) -> u32 {
         match self.choice {
-            Choice::Queue(queues) => queues,
+            Choice::Queue(queues) | Choice::Small(queues) => queues,
             _ => 0,
         }
     }
@@ -296,6 +300,11 @@ impl Chooser {
         match self.choice {
             Choice::Class => packet.class = class,
             Choice::Queue(_) => packet.class = self.handle & 0xffff_0000 | minor,
+            Choice::Small(most) => {
+                let known = if minor <= most { minor } else { 0 };
+                packet.class = self.handle & 0xffff_0000 | known;
+            }
+            Choice::Flow => packet.flow = minor.into(),
             Choice::QueueAndHost => {
                 if CAKE_NUMBERS.contains(&minor) {
                     packet.flow = packet.flow & !0xffff_ffff | u64::from(minor - 1);

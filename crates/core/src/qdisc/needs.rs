@@ -37,6 +37,11 @@ pub enum Choice {
     /// Of so many queues, the one of the minor number, from 1. As in Linux, packets that no filter
     /// knows, or for which one chooses another number, are dropped.
     Queue(u32),
+    /// The minor number stands for the packet's flow. As in Linux, packets that no filter knows are
+    /// dropped.
+    Flow,
+    /// The minor number is the packet's class; larger ones than this are zero.
+    Small(u32),
     /// The minor number is that of a queue in the packet's tier, the major that of a host.
     QueueAndHost,
 }
@@ -95,8 +100,9 @@ mod tests {
             ("sfq divisor 64", Needs { bypass: Bypass::Empty, ..queue(64) }),
             ("pie", Needs { vain_calls: false, ..at_rest }),
             ("red limit 60kb avpkt 1000", at_rest),
-            ("sfb", seldom),
-            ("dualpi2", MOST),
+            ("sfb", Needs { choice: Choice::Flow, ..seldom }),
+            ("dualpi2", Needs { pieces: true, choice: Choice::Small(2), ..MOST }),
+            ("dualpi2 no_split_gso", Needs { choice: Choice::Small(2), ..MOST }),
             ("drr", MOST),
             // What stands below is never passed by, but needs the same of packets.
             ("tbf rate 1mbit burst 15k cake", Needs { pieces: true, ..MOST }),

@@ -582,6 +582,32 @@ fn a_filter_of_cake_names_queues_and_hosts_to_1024() {
     }
 }
 
+/// Packets that no filter knows are dropped where Linux drops them; priorities go before filters.
+#[test]
+fn a_filter_names_a_flow_of_sfb_and_a_queue_of_dualpi2() {
+    for (words, must_choose, queues) in [
+        ("cake", false, 0),
+        ("dualpi2", false, 2),
+        ("fq_codel flows 9", true, 9),
+        ("htb", false, 0),
+        ("sfb", true, 0),
+        ("sfq divisor 64", true, 64),
+    ] {
+        let mut guest = Guest::new(words).unwrap();
+        assert_eq!(simnel_wants(guest.line()) & wants::CHOICE != 0, must_choose, "{words}");
+        assert_eq!(simnel_queues(guest.line()), queues, "{words}");
+    }
+    let mut guest = Guest::new("sfb").unwrap();
+    assert_eq!(guest.enqueue_chosen(1, packet(7), 0x8001_0005).flow, 5);
+    assert_eq!(guest.enqueue_chosen(2, packet(8), 0x0007_0005).flow, 5);
+    assert!(guest.enqueue_chosen(3, packet(7), 0).flow > 0xffff);
+    let mut guest = Guest::new("dualpi2").unwrap();
+    for (chosen, class) in [(0x8001_0001, 1), (0x0007_0002, 2), (0x8001_0003, 0)] {
+        let found = guest.enqueue_chosen(chosen, packet(7), chosen as u32);
+        assert_eq!(found.class, 0x8001_0000 | class, "{chosen:x}");
+    }
+}
+
 #[test]
 fn settings_change_in_place_and_mistakes_are_told() {
     let mut guest = Guest::new("cake bandwidth 1mbit").unwrap();

@@ -74,7 +74,7 @@ pub struct Params {
     pub any_ect: bool,
     /// Percent of the line that are the C queue's for sure: 0 to 100.
     pub classic_protection: u8,
-    /// Split super-packets: only shown, as nothing is split here.
+    /// Split super-packets: whoever hands over packets does it ([`Needs`](super::Needs)).
     pub split_gso: bool,
     /// The controller.
     pub aqm: Pi2Params,

@@ -2,17 +2,16 @@
 //!
 //! As in `tc`, a zero for a limit, a time or `step_thresh` is not sent and leaves the default in
 //! force. What follows from `max_rtt` or `typical_rtt` stands above what was said of the
-//! controller. Super-packets are not split here: `split_gso` and `no_split_gso` are shown again,
-//! without effect.
+//! controller. `split_gso` is a matter of the kernel module: elsewhere super-packets stay whole.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-use super::{Dualpi2, Params, Stats, Step};
+use super::{Dualpi2, Params, Stats, Step, UNTOUCHED};
 use crate::aqm::pi2::{as_kept, Pi2Params};
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, Choice, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::tc::units::{packet_count, shown_time, write_fraction, write_time, ValueError};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
@@ -50,8 +49,8 @@ const KEYWORDS: Keywords = &[&[
     Keyword::new("tupdate", "TIME", "time between computations, default 16ms"),
     Keyword::new("alpha", "HZ", "weight of the distance from target, default 0.16"),
     Keyword::new("beta", "HZ", "weight of the delay's change, default 3.2"),
-    Keyword::new("split_gso", "", "without effect (default)"),
-    Keyword::new("no_split_gso", "", "without effect"),
+    Keyword::new("split_gso", "", "kernel module: cut super-packets up (default)"),
+    Keyword::new("no_split_gso", "", "leave super-packets whole"),
 ]];
 
 fn hertz(word: &str) -> Result<u32, ValueError> {
@@ -200,6 +199,10 @@ impl Described for Params {
         let memory =
             self.memlimit.and_then(|limit| too_small("memlimit", limit.into(), device.mtu));
         too_small("limit", self.limit.into(), 1).or(memory)
+    }
+
+    fn own_needs(&self) -> Needs {
+        Needs { pieces: self.split_gso, choice: Choice::Small(UNTOUCHED), ..Needs::MOST }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

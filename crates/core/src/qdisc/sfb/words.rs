@@ -8,7 +8,7 @@ use core::fmt::{self, Write};
 
 use super::{Params, Sfb, Stats, MAX_PROB};
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names, Needs};
+use crate::qdisc::{Choice, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::tc::units::{packet_count, shown_fraction, shown_time, write_fraction, ValueError};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
@@ -130,7 +130,7 @@ impl Described for Params {
     }
 
     fn own_needs(&self) -> Needs {
-        Needs { vain_calls: false, ..Needs::MOST }
+        Needs { vain_calls: false, choice: Choice::Flow, ..Needs::MOST }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
