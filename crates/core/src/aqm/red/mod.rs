@@ -198,7 +198,11 @@ fn weight(min: u32, burst: u32, avpkt: u32) -> Option<u32> {
 /// while packets of `micros` could have passed. The unit is `tc`'s tick of 64 ns.
 fn idle_shifts(wlog: u32, micros: u128) -> Option<(u32, [u8; SHIFTS])> {
     // 15.625 ticks are a microsecond. A packet that takes none would empty the average at once.
-    let ticks = (micros * 125 / 8).max(1);
+    idle_shifts_of_ticks(wlog, (micros * 125 / 8).max(1))
+}
+
+/// The same of packets of so many ticks, at least one.
+fn idle_shifts_of_ticks(wlog: u32, ticks: u128) -> Option<(u32, [u8; SHIFTS])> {
     // -ln(1 - 2^-wlog), by its series.
     let logarithm: u128 =
         (1..=u128::from(FRACTION / wlog)).map(|k| (1 << FRACTION >> (wlog * k as u32)) / k).sum();

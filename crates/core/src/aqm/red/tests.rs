@@ -226,6 +226,29 @@ fn a_line_is_found_for_what_tc_makes_of_long_times() {
     assert_eq!(slow.with_table(law.wlog(), 22, &table), None);
 }
 
+/// Tables of newer versions of `tc`, for 3 Mbit/s, 950 Mbit/s, 10 Gbit/s, 10 Mbit/s with packets of
+/// 1514 bytes, and 9 kbit/s.
+#[test]
+fn a_line_is_found_for_tables_of_ticks() {
+    for (rate, avpkt) in [
+        (375_000, 1000),
+        (118_750_000, 1000),
+        (1_250_000_000, 1000),
+        (1_250_000, 1514),
+        (1125, 1000),
+    ] {
+        let ticks = (avpkt * 125_000_000u64).div_ceil(8 * rate);
+        let (scell_log, table) = idle_shifts_of_ticks(5, ticks.into()).unwrap();
+        let found = setting().0.with_table(5, scell_log, &table).unwrap();
+        let law = Law::new(&found).unwrap();
+        let micros = u64::from(found.avpkt) * 1_000_000 / found.bandwidth.0;
+        let expected = (avpkt as f64 * 1e6 / rate as f64).max(1.0);
+        let most = 0.6f64.max(expected / 300.0);
+        assert!((micros as f64 - expected).abs() <= most, "{rate}: {micros} {expected}");
+        assert_eq!((law.wlog(), law.scell_log()), (5, scell_log), "{rate}");
+    }
+}
+
 #[test]
 fn a_line_is_found_for_the_table_of_packets_that_take_no_time() {
     let fast = RedParams { bandwidth: Rate::from_bits(10_000_000_000), ..setting().0 };

@@ -1,11 +1,11 @@
 //! Settings of RED from what Linux's kernel is told: the average's weight and a table of shifts.
 //! Many rates, bursts and sizes of packets lead to the same weight and table. Any of them will do.
 
-use super::{idle_shifts, weight, Law, Rate, RedParams, MAX_SHIFT, SHIFTS};
+use super::{idle_shifts, idle_shifts_of_ticks, weight, Law, Rate, RedParams, MAX_SHIFT, SHIFTS};
 
 /// Sizes of packets that are tried, in bytes: the one that people say first.
 const SIZES: [u32; 10] = [1000, 500, 1500, 250, 125, 64, 32, 2000, 8000, 1];
-/// Longest time of a packet that is tried, in microseconds.
+/// Longest time of a packet that is tried, in microseconds or ticks.
 const LONGEST: u64 = 1 << 48;
 
 impl Law {
@@ -38,22 +38,43 @@ impl RedParams {
             let (scell_log, instant) = idle_shifts(known, 0)?;
             return self.of_line(known, (scell_log, &instant));
         }
-        let whole = self.of_line(known, (scell_log, table));
-        whole.or_else(|| self.of_line(known, (scell_log, sure(scell_log, table)?)))
+        let whole = (scell_log, table.as_slice());
+        let sure = || Some((scell_log, sure(scell_log, table)?));
+        self.of_line(known, whole)
+            .or_else(|| self.of_line(known, sure()?))
+            .or_else(|| self.near_line(known, whole))
+            .or_else(|| self.near_line(known, sure()?))
     }
 
     /// The same with a line that has this weight, and a table that begins so.
     fn of_line(self, wlog: u32, (scell_log, table): (u32, &[u8])) -> Option<RedParams> {
-        let micros = packet_time(wlog, scell_log, table)?;
-        SIZES.into_iter().find_map(|avpkt| {
+        let shifts = |micros: u64| idle_shifts(wlog, micros.into());
+        let micros = packet_time(shifts, scell_log, table)?;
+        self.lines(wlog, micros).find(|params| {
+            Law::new(params).is_ok_and(|law| {
+                (law.wlog, law.scell_log) == (wlog, scell_log) && law.shifts.starts_with(table)
+            })
+        })
+    }
+
+    /// The same with a line that has this weight, and nearly a table that begins so. Since 6.15 at
+    /// the latest `tc` counts a packet's time in ticks, and no longer in whole microseconds.
+    fn near_line(self, wlog: u32, (scell_log, table): (u32, &[u8])) -> Option<RedParams> {
+        let shifts = |ticks: u64| idle_shifts_of_ticks(wlog, ticks.max(1).into());
+        let ticks = packet_time(shifts, scell_log, table)?;
+        let micros = (ticks * 8 + 62) / 125;
+        self.lines(wlog, micros.max(1))
+            .find(|params| Law::new(params).is_ok_and(|law| law.wlog == wlog))
+    }
+
+    /// The same with lines at which a packet takes so long.
+    fn lines(self, wlog: u32, micros: u64) -> impl Iterator<Item = RedParams> {
+        SIZES.into_iter().filter_map(move |avpkt| {
             // The largest at which a packet still takes so long: its time is rounded down.
             let rate = u64::from(avpkt) * 1_000_000 / micros.max(1);
             let bandwidth = if micros == 0 { Rate(u64::MAX) } else { Rate(rate) };
             let burst = burst_for(wlog, self.min, avpkt)?;
-            let params = RedParams { avpkt, burst, bandwidth, ..self };
-            let law = Law::new(&params).ok()?;
-            let begins_so = law.shifts.starts_with(table);
-            (law.wlog == wlog && law.scell_log == scell_log && begins_so).then_some(params)
+            Some(RedParams { avpkt, burst, bandwidth, ..self })
         })
     }
 }
@@ -87,20 +108,24 @@ fn is_void(scell_log: u32, table: &[u8; SHIFTS]) -> bool {
     scell_log == 0 && (all(0) || all(MAX_SHIFT))
 }
 
-/// The least time of a packet, in microseconds, that has a table which begins so.
-fn packet_time(wlog: u32, scell_log: u32, table: &[u8]) -> Option<u64> {
+/// The least time of a packet whose table, by `shifts`, begins so.
+fn packet_time(
+    shifts: impl Fn(u64) -> Option<(u32, [u8; SHIFTS])>,
+    scell_log: u32,
+    table: &[u8],
+) -> Option<u64> {
     // The longer a packet takes, the less an average falls in a cell, or the longer are cells.
     let (mut low, mut high) = (0, LONGEST);
     while low < high {
         let middle = low + (high - low) / 2;
-        match idle_shifts(wlog, middle.into()) {
+        match shifts(middle) {
             Some((cell, shifts)) if (cell, table) < (scell_log, beginning(&shifts, table)) => {
                 low = middle + 1;
             }
             _ => high = middle,
         }
     }
-    idle_shifts(wlog, low.into())
+    shifts(low)
         .is_some_and(|(cell, shifts)| cell == scell_log && shifts.starts_with(table))
         .then_some(low)
 }

@@ -278,22 +278,26 @@ mod tests {
 
     #[test]
     fn numbers_are_refused_as_linux_refuses_them() {
-        let unfit = Err((STAB, "weight and table that tc computes"));
         for (change, expected) in [
             // 90,000 has 17 bits, 30,000 has 15.
-            ((|told| told.wlog = 14) as fn(&mut Told), unfit),
-            (|told| told.wlog = 15, Err((PARMS, "thresholds below 2^31 when weighed"))),
+            (
+                (|told| told.wlog = 15) as fn(&mut Told),
+                Err((PARMS, "thresholds below 2^31 when weighed")),
+            ),
             (
                 |told| (told.min, told.wlog) = (90_000, 15),
                 Err((PARMS, "thresholds below 2^31 when weighed")),
             ),
-            (|told| told.scell_log = 31, unfit),
             (|told| told.scell_log = 32, Err((PARMS, "a cell of less than 2^32"))),
             (|told| told.max = 29_999, Err((PARMS, "max of at least min"))),
             (|told| told.max_p = 120_000, Err((PARMS, "probability above (max - min) / 2^31"))),
         ] {
             assert_eq!(read(&request(change, None), None), expected);
         }
+        // The hundredth entry of the table is behind both headers and the structure.
+        let mut odd = request(|_| (), None);
+        odd[4 + 16 + 4 + 100] -= 1;
+        assert_eq!(read(&odd, None), Err((STAB, "weight and table that tc computes")));
         // The same line and burst are found again.
         let (_, linux) = settings("");
         for (change, probability) in [
