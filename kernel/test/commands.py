@@ -11,7 +11,7 @@ TIMES = ["0", "1us", "100us", "1ms", "5ms", "15ms", "100ms", "1s", "60s"]
 SIZES = ["0", "1", "100", "256", "300", "1514", "3000", "64kb", "1mb", "100mb"]
 COUNTS = ["0", "1", "2", "10", "127", "128", "1000", "1024", "65536", "70000"]
 # Words of each, with what may follow them.
-PIE = {"limit": COUNTS, "target": TIMES, "tupdate": TIMES, "alpha": ["0", "1", "2", "32"], "beta": ["0", "20", "32"],
+PIE = {"limit": COUNTS, "target": TIMES[:-1], "tupdate": TIMES, "alpha": ["0", "1", "2", "32"], "beta": ["0", "20", "32"],
        "ecn": None, "noecn": None, "bytemode": None, "nobytemode": None, "dq_rate_estimator": None,
        "no_dq_rate_estimator": None}
 CODEL = {"limit": COUNTS, "target": TIMES, "interval": TIMES, "ce_threshold": TIMES, "ecn": None, "noecn": None}
@@ -38,12 +38,17 @@ WORDS = {
     "dualpi2": {"limit": COUNTS, "memlimit": SIZES, "target": TIMES, "tupdate": TIMES, "max_rtt": TIMES,
                 "coupling_factor": ["0", "1", "2", "255"], "step_thresh": ["1ms", "5p"], "min_qlen_step": COUNTS,
                 "classic_protection": ["0", "10", "100"], "drop_on_overload": None, "overflow": None,
-                "drop_dequeue": None, "drop_enqueue": None, "l4s_ect": None, "any_ect": None},
+                "drop_dequeue": None, "drop_enqueue": None, "l4s_ect": None, "any_ect": None, "split_gso": None,
+                "no_split_gso": None, "typical_rtt": TIMES, "alpha": ["0", "0.16", "1"], "beta": ["0", "3.2", "100"]},
 }
 # Attributes: their number, and those that are structures.
 ATTRIBUTES = {"cake": 19, "codel": 6, "fq_codel": 12, "pie": 9, "fq_pie": 13, "red": 6, "sfb": 3, "sfq": 1,
               "dualpi2": 16}
-STRUCTURES = {("red", 1): 16, ("red", 2): 256, ("sfb", 1): 44}
+STRUCTURES = {("red", 1): 16, ("red", 2): 256, ("sfb", 1): 44} | {("dualpi2", number): 1 for number in range(10, 16)}
+# Larger ones are refused or shown as these, or shown wrong by Linux: docs/KERNEL.md.
+MOST = {("cake", 3): 4, ("cake", 4): 2, ("cake", 5): 7, ("cake", 6): 256, ("cake", 14): 256, ("cake", 16): 2,
+        ("pie", 1): 1 << 20, ("pie", 4): 10, ("pie", 5): 10,
+        ("fq_pie", 3): 1 << 20, ("fq_pie", 5): 10, ("fq_pie", 6): 10, ("fq_pie", 9): 100}
 BASES = {"red": "limit 60000 min 5000 max 15000 avpkt 1000 burst 8 bandwidth 10mbit"}
 # A way to a place, and the place's name.
 PLACES = [
@@ -68,7 +73,9 @@ class Commands:
     def words(self, kind):
         pool, draw = WORDS[kind], self.draw
         made = [BASES.get(kind, "")] if draw.random() < 0.9 else []
-        for word in draw.sample(sorted(pool), min(len(pool), draw.choice([0, 0, 1, 1, 2, 3, 5]))):
+        drawn = draw.sample(sorted(pool), min(len(pool), draw.choice([0, 0, 1, 1, 2, 3, 5])))
+        # Beside flows, which it refuses, Linux's takes a part of a change.
+        for word in ["flows"] if kind == "fq_pie" and "flows" in drawn else drawn:
             made.append(word)
             if pool[word]:
                 made.append(draw.choice(pool[word]))
@@ -82,14 +89,16 @@ class Commands:
             made = struct.pack("18I", *words)[: draw.choice([72, 72, 72, 20, 19, 24, 71, 76])]
         for _ in range(draw.choice([0, 1, 1, 2, 3]) if self.kind != "sfq" else 0):
             number = draw.randint(1, ATTRIBUTES[self.kind])
-            # Larger weights and overheads are refused; of flags Linux keeps eight bits.
-            most = 6 if "pie" in self.kind and number in (4, 5, 6, 7, 8, 10, 11, 12) else len(NUMBERS)
-            if (self.kind, number) in (("cake", 6), ("cake", 14)):
-                most = 11
-            value = struct.pack("I", draw.choice(NUMBERS[:most]))
+            if (self.kind, number) == ("fq_pie", 2):
+                continue  # flows, as above
+            most = MOST.get((self.kind, number), 0xFFFFFFFF)
+            value = struct.pack("I", draw.choice([one for one in NUMBERS if one <= most]))
             size = STRUCTURES.get((self.kind, number))
             if size:
                 value = bytes(draw.choice([0, 0, 1, 4, 10, 14, 31]) for _ in range(size))
+            if self.kind == "sfb" and size:
+                # Steps of more than 1 are shown as 1.
+                value = value[:18] + bytes(2) + value[20:22] + bytes(2) + value[24:]
             wide = draw.random()
             if wide < 0.1:
                 value = value[: draw.randrange(len(value) + 1)]
@@ -123,8 +132,8 @@ class Commands:
             return draw.choice(["tc class {} dev {} parent 10: classid 10:{} " + self.kind,
                                 "tc class {} dev {} classid 10:{} " + self.kind]).format(
                 draw.choice(["add", "change", "del", "replace"]), device, draw.choice("0125"))
-        # Below red and sfb nothing of ours can be hung, and of a device's MTU cake hears too late: docs/KERNEL.md.
-        if what < 65 and self.kind in ("red", "sfb") or 92 < what < 95 and self.kind == "cake":
+        # Below red and sfb nothing of ours can be hung: docs/KERNEL.md.
+        if what < 65 and self.kind in ("red", "sfb"):
             return "tc qdisc show"
         if what < 64:
             child = draw.choice(["pfifo limit 7", "bfifo", "prio", self.kind + " " + self.words(self.kind)])
@@ -132,13 +141,15 @@ class Commands:
         if what < 65:
             return f"tc qdisc del dev {device} parent 10:{draw.choice('0125')}"
         if what < 71:
-            match = draw.choice(["matchall", "fw", "u32 match u32 0 0"])
+            match = draw.choice(["matchall", "handle 2 fw", "u32 match u32 0 0"])
             return (f"tc filter add dev {device} parent {draw.choice(['10:', '10:', '10:1', '20:'])} protocol all "
-                    f"pref {draw.randint(1, 2)} {match} classid 10:{draw.choice('0125')}")
+                    f"pref {draw.randint(1, 2)} {match} classid {draw.choice(['10', '10', '7'])}:{draw.choice('0125')}")
         if what < 73:
             return f"tc filter del dev {device} parent 10:"
         if what < 88:
-            return "send", draw.choice([1, 3, 40, 300]), draw.choice([1, 1, 5]), draw.choice([60, 500, 1000, 1400])
+            priority = draw.choice([0, 0, 0, 1, 0x100000, 0x100001, 0x100002, 0x100005, 0x200001])
+            return ("send", draw.choice([1, 3, 40, 300]), draw.choice([1, 1, 5]), draw.choice([60, 500, 1000, 1400]),
+                    priority, draw.choice([0, 2]))
         if what < 90:
             return f"ip link set {device} down", f"ip link set {device} up"
         if what < 91:
