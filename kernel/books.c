@@ -62,6 +62,9 @@ void simnel_books_check(struct Qdisc *sch)
 	u32 held = q->held.qlen, own;
 	u64 own_bytes, bytes;
 
+	/* Those that wait below are counted there. */
+	if (q->below)
+		return;
 	own = simnel_backlog(q->line, &own_bytes);
 	if (own != held || sch->q.qlen != held + later)
 		pr_err_ratelimited("simnel: books: %u packets, but %u counted and %u in qlen\n",

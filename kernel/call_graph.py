@@ -20,7 +20,8 @@ import sys
 CRATES = r"simnel_(core|kernel)"
 METHODS = {
     "Qdisc": "enqueue dequeue next_event peek lend placement backlog reset".split(),
-    "Managed": "snapshot marked is_at_rest adopt".split(),
+    "Managed": "snapshot marked is_at_rest gate adopt".split(),
+    "Gate": "open decide refused left found_empty".split(),
     "PacketOwner": "dropped keyed_hash ack_view expect".split(),
 }
 ROOTS = [

@@ -117,8 +117,10 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 void simnel_adopt(struct Qdisc *sch, struct simnel_change *change)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
+	struct Qdisc *below;
 
 	sch_tree_lock(sch);
+	below = simnel_unhang(sch);
 	simnel_apply(q->line, change, ktime_get_ns());
 	simnel_inherit(q->line, change);
 	if (q->lent)
@@ -127,6 +129,7 @@ void simnel_adopt(struct Qdisc *sch, struct simnel_change *change)
 	simnel_books_check(sch);
 	simnel_tell_parents(sch);
 	sch_tree_unlock(sch);
+	qdisc_put(below);
 }
 
 int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)

@@ -102,29 +102,40 @@ static __always_inline u64 time_of_departure(struct simnel_sched *q)
 	return now;
 }
 
-/* Gives one packet that is not just linear IP to the Rust side, or one that finds another lent. */
-static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u32 class, u64 now)
+/* Describes what the kernel knows of any packet. */
+static __always_inline void describe(struct simnel_packet *packet, const struct sk_buff *skb, u32 len)
+{
+	packet->handle = (unsigned long)skb;
+	packet->len = len;
+	packet->adj_len = len;
+	packet->truesize = skb->truesize;
+	packet->mark = skb->mark;
+	packet->priority = skb->priority;
+	packet->gso_size = 0;
+	packet->gso_segs = 0;
+}
+
+/* Describes the rest of one that is not just linear IP. */
+static __always_inline void describe_unusual(struct Qdisc *sch, struct sk_buff *skb,
+					     struct simnel_unusual *unusual,
+					     struct simnel_translation *translation)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct simnel_arrival *arrival = q->arrival;
-	struct simnel_translation translation SIMNEL_WRITTEN;
-	struct simnel_unusual unusual = { .class = class };
 	u32 offset = 0, wanted;
 
-	if (q->lent)
-		settle(sch);
 	if (skb->protocol == htons(ETH_P_IP) || skb->protocol == htons(ETH_P_IPV6)) {
 		offset = skb_network_offset(skb);
 		if (offset > skb_headlen(skb))
 			offset = 0;
 	} else {
-		unusual.is_ethernet = skb->dev->type == ARPHRD_ETHER;
+		unusual->is_ethernet = skb->dev->type == ARPHRD_ETHER;
 	}
 	arrival->packet.network_offset = min_t(u32, offset, SIMNEL_FAR);
 	arrival->start = skb->data + offset;
 	arrival->captured = skb_headlen(skb) - offset;
-	unusual.remaining = skb->len - offset;
-	wanted = min_t(u32, SIMNEL_HEADERS, unusual.remaining);
+	unusual->remaining = skb->len - offset;
+	wanted = min_t(u32, SIMNEL_HEADERS, unusual->remaining);
 	if (arrival->captured < wanted) {
 		const u8 *start = skb_header_pointer(skb, offset, wanted, q->headers);
 
@@ -133,12 +144,34 @@ static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u
 			arrival->captured = wanted;
 		}
 	}
-	if (q->wants & SIMNEL_WANTS_TRANSLATION && simnel_translate(skb, &translation))
-		unusual.translation = &translation;
+	if (q->wants & SIMNEL_WANTS_TRANSLATION && simnel_translate(skb, translation))
+		unusual->translation = translation;
 	if (skb_is_gso(skb)) {
 		arrival->packet.gso_size = skb_shinfo(skb)->gso_size;
 		arrival->packet.gso_segs = skb_shinfo(skb)->gso_segs;
 	}
+}
+
+/* Describes any packet, for whoever asks the Rust side about it. */
+void simnel_describe(struct Qdisc *sch, struct sk_buff *skb, struct simnel_unusual *unusual,
+		     struct simnel_translation *translation)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	describe(&q->arrival->packet, skb, qdisc_pkt_len(skb));
+	describe_unusual(sch, skb, unusual, translation);
+}
+
+/* Gives one packet that is not just linear IP to the Rust side, or one that finds another lent. */
+static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u32 class, u64 now)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct simnel_translation translation SIMNEL_WRITTEN;
+	struct simnel_unusual unusual = { .class = class };
+
+	if (q->lent)
+		settle(sch);
+	describe_unusual(sch, skb, &unusual, &translation);
 	simnel_enqueue(q->line, &unusual, now);
 }
 
@@ -160,14 +193,7 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 			sch->flags &= ~TCQ_F_CAN_BYPASS;
 	}
 	q->arriving = skb;
-	packet->handle = (unsigned long)skb;
-	packet->len = len;
-	packet->adj_len = len;
-	packet->truesize = skb->truesize;
-	packet->mark = skb->mark;
-	packet->priority = skb->priority;
-	packet->gso_size = 0;
-	packet->gso_segs = 0;
+	describe(packet, skb, len);
 	if (unlikely((skb->protocol != htons(ETH_P_IP) && skb->protocol != htons(ETH_P_IPV6)) ||
 		     skb_is_nonlinear(skb) || is_super || offset >= SIMNEL_FAR || offset > skb->len ||
 		     class || q->wants & SIMNEL_WANTS_TRANSLATION || q->lent)) {
@@ -226,7 +252,7 @@ static bool names_queue(const struct simnel_sched *q, u32 class)
 }
 
 /* Asks the filters for a class. Where they took the packet, it is gone, and false. */
-static noinline bool classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf_proto *filters,
+noinline bool simnel_classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf_proto *filters,
 			      u32 *class, struct sk_buff **to_free, int *result)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
@@ -282,7 +308,7 @@ static noinline int enqueue_looking(struct sk_buff *skb, struct Qdisc *sch,
 	u32 class = 0;
 	int result;
 
-	if (filters && !is_named && !classify(skb, sch, filters, &class, to_free, &result))
+	if (filters && !is_named && !simnel_classify(skb, sch, filters, &class, to_free, &result))
 		return result;
 	if (skb_is_gso(skb) && q->wants & SIMNEL_WANTS_SPLIT)
 		return enqueue_split(skb, sch, class, to_free);
@@ -422,7 +448,7 @@ static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
  * The packet that comes next, which the parent looks at. Disciplines that decide as packets arrive
  * can show it. From others it is taken out, and counts as queued there until it leaves.
  */
-static struct sk_buff *simnel_qdisc_peek(struct Qdisc *sch)
+struct sk_buff *simnel_qdisc_peek(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct sk_buff *skb = skb_peek(&sch->gso_skb);
@@ -447,6 +473,8 @@ static void simnel_qdisc_reset(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 
+	if (q->below)
+		qdisc_reset(q->below);
 	if (q->line) {
 		simnel_reset(q->line);
 		simnel_books_check(sch);
@@ -464,11 +492,12 @@ static void simnel_qdisc_destroy(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 	tcf_block_put(q->block);
 	simnel_mq_forget(sch);
+	qdisc_put(q->below);
 	simnel_destroy(q->line);
 	q->line = NULL;
 }
 
-/* Classes exist for filters and statistics only: nothing hangs below them. */
+/* Classes exist for filters and statistics only: nothing hangs below them (but: below.c). */
 static struct Qdisc *class_leaf(struct Qdisc *sch, unsigned long class)
 {
 	return NULL;
@@ -479,18 +508,18 @@ static unsigned long class_find(struct Qdisc *sch, u32 id)
 	return 0;
 }
 
-static unsigned long class_bind(struct Qdisc *sch, unsigned long parent, u32 id)
+unsigned long simnel_class_bind(struct Qdisc *sch, unsigned long parent, u32 id)
 {
 	/* Filters must see each packet. */
 	sch->flags &= ~TCQ_F_CAN_BYPASS;
 	return 0;
 }
 
-static void class_unbind(struct Qdisc *sch, unsigned long class)
+void simnel_class_unbind(struct Qdisc *sch, unsigned long class)
 {
 }
 
-static struct tcf_block *class_block(struct Qdisc *sch, unsigned long class,
+struct tcf_block *simnel_class_block(struct Qdisc *sch, unsigned long class,
 				     struct netlink_ext_ack *extack)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
@@ -508,19 +537,11 @@ static int class_dump(struct Qdisc *sch, unsigned long class, struct sk_buff *sk
 static const struct Qdisc_class_ops class_ops = {
 	.leaf = class_leaf,
 	.find = class_find,
-	.bind_tcf = class_bind,
-	.unbind_tcf = class_unbind,
-	.tcf_block = class_block,
+	.bind_tcf = simnel_class_bind,
+	.unbind_tcf = simnel_class_unbind,
+	.tcf_block = simnel_class_block,
 	.dump = class_dump,
 	.dump_stats = simnel_class_dump_stats,
-	.walk = simnel_class_walk,
-};
-
-/* Linux's red has one class without figures, and no filters. */
-static const struct Qdisc_class_ops bare_class_ops = {
-	.leaf = class_leaf,
-	.find = class_find,
-	.dump = class_dump,
 	.walk = simnel_class_walk,
 };
 
@@ -549,14 +570,15 @@ const struct Qdisc_ops simnel_queue_ops = {
 	.owner = THIS_MODULE,
 };
 
-#define NAMED(name, classes)					\
+#define NAMED(name, classes) NAMED_WITH(name, classes, simnel_qdisc_peek)
+#define NAMED_WITH(name, classes, peeks)			\
 	{							\
 		.id = name,					\
 		.cl_ops = classes,				\
 		.priv_size = sizeof(struct simnel_sched),	\
 		.enqueue = simnel_qdisc_enqueue,		\
 		.dequeue = simnel_qdisc_dequeue,		\
-		.peek = simnel_qdisc_peek,			\
+		.peek = peeks,					\
 		.init = simnel_qdisc_init,			\
 		.reset = simnel_qdisc_reset,			\
 		.destroy = simnel_qdisc_destroy,		\
@@ -578,8 +600,8 @@ static struct Qdisc_ops names[] = {
 	NAMED("fq_codel", &class_ops),
 	NAMED("fq_pie", NULL),
 	NAMED("pie", NULL),
-	NAMED("red", &bare_class_ops),
-	NAMED("sfb", &class_ops),
+	NAMED_WITH("red", &simnel_red_class_ops, simnel_peek_below),
+	NAMED_WITH("sfb", &simnel_sfb_class_ops, simnel_peek_below),
 	NAMED("sfq", &class_ops),
 };
 static bool is_registered[ARRAY_SIZE(names)];

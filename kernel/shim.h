@@ -41,6 +41,8 @@ struct simnel_sched {
 	struct tcf_proto __rcu *filters;
 	struct tcf_block *block;
 	struct qdisc_watchdog watchdog;
+	/* What was hung below in place of the discipline's own queue, or NULL. */
+	struct Qdisc *below;
 	/* A root of parallel queues, until they are attached: these. */
 	struct Qdisc **queues;
 	/* Headers of the present packet, where they do not lie in one piece. */
@@ -77,6 +79,20 @@ static inline void simnel_books_time(u64 now) {}
 /* qdisc.c */
 extern const struct Qdisc_ops simnel_queue_ops;
 void simnel_tell_parents(struct Qdisc *sch);
+void simnel_describe(struct Qdisc *sch, struct sk_buff *skb, struct simnel_unusual *unusual,
+		     struct simnel_translation *translation);
+bool simnel_classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf_proto *filters, u32 *class,
+		     struct sk_buff **to_free, int *result);
+struct sk_buff *simnel_qdisc_peek(struct Qdisc *sch);
+unsigned long simnel_class_bind(struct Qdisc *sch, unsigned long parent, u32 id);
+void simnel_class_unbind(struct Qdisc *sch, unsigned long class);
+struct tcf_block *simnel_class_block(struct Qdisc *sch, unsigned long class,
+				     struct netlink_ext_ack *extack);
+
+/* below.c */
+extern const struct Qdisc_class_ops simnel_red_class_ops, simnel_sfb_class_ops;
+struct sk_buff *simnel_peek_below(struct Qdisc *sch);
+struct Qdisc *simnel_unhang(struct Qdisc *sch);
 
 /* packet.c */
 bool simnel_translate(const struct sk_buff *skb, struct simnel_translation *translation);

@@ -161,6 +161,12 @@ u32 simnel_statistics(const struct simnel_line *line, const struct simnel_counte
 		      u8 *out, u32 size);
 u32 simnel_class(const struct simnel_line *line, u32 n, u64 now, struct simnel_class *shown);
 void simnel_counters_free(struct simnel_counters *counters);
+void simnel_open(struct simnel_line *line);
+u32 simnel_decide(struct simnel_line *line, const struct simnel_unusual *unusual, u32 packets,
+		  u32 bytes, u64 now);
+void simnel_refused(struct simnel_line *line, u64 now);
+void simnel_left(struct simnel_line *line, u32 packets);
+void simnel_found_empty(struct simnel_line *line, u64 now);
 /* For tests only: kernel/test/replay, and books.c in debug builds. */
 void simnel_enqueue_hashed(struct simnel_line *line, const struct simnel_unusual *unusual,
 			   const struct simnel_hashes *hashes, u64 now);

@@ -60,6 +60,15 @@ def act(tc, device):
         os.system(f"tc qdisc replace dev {device} root handle 1: tbf rate 5mbit burst 20kb "
                   "latency 100ms 2>/dev/null")
         send(tc, "replace", device, "simnel", words(whole), parent=0x10001, handle=0x20000)
+    elif what < 0.90:
+        # Below ours, if the module has these names. Without a child everything is dropped.
+        kind = draw.choice(["red limit 60000 avpkt 1000 burst 20 ecn", "sfb"])
+        child = draw.choice(["pfifo limit 9", "bfifo limit 9000", "prio", "fq_codel limit 30", "tbf rate 3mbit burst 5kb limit 50kb"])
+        os.system(f"exec 2>/dev/null; tc qdisc replace dev {device} root handle 1: tbf rate 5mbit burst 20kb latency 100ms; "
+                  f"tc qdisc replace dev {device} parent 1:1 handle 5: {kind}; "
+                  f"tc qdisc replace dev {device} parent 5:1 handle 6: {child}")
+        if draw.random() < 0.3:
+            os.system(f"tc qdisc del dev {device} parent 5:1 2>/dev/null")
     elif what < 0.93:
         tc.dump()
         os.system(f"tc -s class show dev {device} >/dev/null 2>&1")

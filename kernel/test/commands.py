@@ -61,6 +61,16 @@ PLACES = [
     (["root handle 1: mq"], "parent 1:2"),
 ]
 
+# What is the same whatever chance wants: red's average is never between `min` and `max`, nor do sfb's bins reach `target`.
+FIRM = {"red": [f"limit 60000 avpkt 1000 bandwidth 10mbit {more}" for more in (
+            "min 50000 max 59000 burst 60", "min 5000 max 5001 burst 8", "min 5000 max 5001 burst 8 ecn",
+            "min 5000 max 5001 burst 8 ecn nodrop", "min 5000 max 5001 burst 8 ecn harddrop")],
+        "sfb": ["max 10000 target 10000", "max 10000 target 10000 limit 12", "max 5 target 10000", "max 10 target 10000 limit 7"]}
+# Linux's sfb forgets no packet of which one below tells nothing, or whose own bytes it overwrites.
+CHILDREN = {"sfb": ["pfifo", "pfifo limit 7", "bfifo limit 3000", "prio", "tbf rate 400bit burst 2000 limit 5000"]}
+CHILDREN["red"] = CHILDREN["sfb"] + ["pfifo_head_drop limit 3", "fq_codel", "fq_codel limit 5", "drr", "netem limit 9",
+                                     "red " + FIRM["red"][0], "cake", "qfq"]
+
 
 class Commands:
     """Random commands for one kind; the same ones from the same seed."""
@@ -132,9 +142,6 @@ class Commands:
             return draw.choice(["tc class {} dev {} parent 10: classid 10:{} " + self.kind,
                                 "tc class {} dev {} classid 10:{} " + self.kind]).format(
                 draw.choice(["add", "change", "del", "replace"]), device, draw.choice("0125"))
-        # Below red and sfb nothing of ours can be hung: docs/KERNEL.md.
-        if what < 65 and self.kind in ("red", "sfb"):
-            return "tc qdisc show"
         if what < 64:
             child = draw.choice(["pfifo limit 7", "bfifo", "prio", self.kind + " " + self.words(self.kind)])
             return f"tc qdisc {draw.choice(['add', 'replace'])} dev {device} parent 10:{draw.choice('0125')} handle 30: {child}"
@@ -167,3 +174,57 @@ class Commands:
             return (f"ip link set {device} netns other", f"ip -n other link set {device} netns 1",
                     f"ip link set {device} up")
         return "tc qdisc show"
+
+
+class Below(Commands):
+    """Random commands for one kind of CHILDREN, at a firm place, and for what is hung below it."""
+
+    SLOW = "root handle 1: tbf rate 400bit burst 2000 limit 1mb"
+    FAST = "root handle 1: tbf rate 1gbit burst 1mb limit 1mb"
+
+    def __init__(self, seed, kind):
+        super().__init__(f"{seed} below", kind)
+        self.place = "parent 1:1"
+        # What finds Linux's sfb full is not shown to filters.
+        self.has_filters = self.draw.random() < 0.5
+        self.ways = [self.SLOW, "parent 1:1 handle 10: " + self.firm()]
+        if kind == "sfb":
+            self.ways.append("parent 10:1 handle 30: pfifo")
+
+    def firm(self):
+        ways = [way for way in FIRM[self.kind] if self.kind == "red" or not (self.has_filters and "limit" in way)]
+        return f"{self.kind} {self.draw.choice(ways)}"
+
+    def next(self):
+        draw, device, kind = self.draw, self.device, self.kind
+        what = draw.randrange(100)
+        one = f"{draw.choice(['add', 'replace', 'replace', 'change'])} dev {device} parent 10:{draw.choice('1115')} " \
+              f"handle {draw.choice(['30:', '30:', '40:'])} {draw.choice(CHILDREN[kind])}"
+        child = f"tc qdisc replace dev {device} parent 10:1 handle 50: {draw.choice(CHILDREN[kind])}"
+        # What is hung below goes with what it has queued; our own queue would stay.
+        change = child, f"tc qdisc {draw.choice(['change', 'replace'])} dev {device} parent 1:1 handle 10: {self.firm()}"
+        # The bins of Linux's sfb forget packets when it is changed only.
+        before, after = ((), ()) if kind == "red" else (change, (child,))
+        if what < 25:
+            return *before, f"tc qdisc {one}", *after
+        if what < 35:
+            handle = draw.choice(["", "", "handle 30:", "handle 50:", "handle 10:"])
+            return *before, *after, f"tc qdisc del dev {device} parent 10:1 {handle}"
+        if what < 45:
+            return *change, *after
+        if what < 75:
+            # Which bins flows share is by chance.
+            return "send", draw.choice([1, 3, 10, 40]), draw.choice([1, 5]) if kind == "red" else 1, draw.choice([60, 500, 1400])
+        if what < 83:
+            return f"tc qdisc change dev {device} {draw.choice([self.SLOW, self.FAST])}"
+        if what < 87:
+            return f"ip link set {device} down", f"ip link set {device} up"
+        if what < 90:
+            return (f"tc qdisc del dev {device} parent 1:1", f"tc qdisc add dev {device} parent 1:1 handle 10: {self.firm()}",
+                    child)
+        if what < 94:
+            return f"tc class {draw.choice(['add', 'change', 'del'])} dev {device} parent 10: classid 10:1 {kind}"
+        way = f"dev {device} parent 10:{draw.choice(['', '1'])} protocol all matchall classid 10:{draw.choice('12')}"
+        if what < 97 and self.has_filters:
+            return *before, *after, f"tc filter add {way}"
+        return *before, *after, f"tc filter del dev {device} parent 10:"

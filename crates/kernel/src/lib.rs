@@ -16,6 +16,7 @@
 extern crate alloc;
 
 mod arrival;
+mod below;
 mod host;
 mod inspect;
 mod line;

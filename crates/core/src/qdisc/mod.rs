@@ -56,6 +56,7 @@ pub use show::{
     show, show_json, show_json_items, show_own, show_own_json, Common, Handle, NotAHandle, Parent,
     QdiscView, Statistics,
 };
+pub use single::Fate;
 pub use stats::{Chance, Class, OwnStats, Snapshot, Totals, UnlessZero};
 
 // All disciplines. To add one: its file beside this one, and its line here (docs/LAB.md).
@@ -267,6 +268,38 @@ pub trait Qdisc {
     fn reset(&mut self, owner: &mut dyn PacketOwner);
 }
 
+/// The decisions of a discipline with one queue, about packets that wait elsewhere. In a kernel
+/// that is below it, in a discipline that is not of the core.
+///
+/// The first call is [`Gate::open`]. About each arrival [`Gate::decide`] is asked; what it does not
+/// drop counts as queued. [`Gate::refused`] follows if the discipline below does not take it.
+/// [`Gate::left`] comes when packets are gone, sent or dropped. What waits elsewhere is in none of
+/// the discipline's books.
+pub trait Gate {
+    /// Gives all packets of its own queue to `owner`, as ones that a reset drops. What was learnt
+    /// stays.
+    fn open(&mut self, owner: &mut dyn PacketOwner);
+
+    /// Decides about an arrival while `below` waits elsewhere. Its `enqueued` is not set. On
+    /// [`Fate::Marked`] the caller marks it.
+    fn decide(
+        &mut self,
+        packet: &Packet,
+        below: Backlog,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Fate;
+
+    /// The packet that was decided about last was refused there.
+    fn refused(&mut self, now: Time);
+
+    /// So many packets wait there now.
+    fn left(&mut self, packets: u32);
+
+    /// There was no packet to take.
+    fn found_empty(&mut self, now: Time);
+}
+
 /// A discipline whose settings and statistics can be asked for and changed.
 ///
 /// A change has two parts. [`Managed::prepare`] checks and allocates, and may fail; it needs no
@@ -288,6 +321,11 @@ pub trait Managed: Qdisc + Any {
     /// [`Aqm::is_at_rest`](single::Aqm::is_at_rest).
     fn is_at_rest(&self) -> bool {
         false
+    }
+
+    /// Its decisions alone, if it decides as packets arrive and by nothing but its backlog.
+    fn gate(&mut self) -> Option<&mut dyn Gate> {
+        None
     }
 
     /// The settings in force. May allocate.

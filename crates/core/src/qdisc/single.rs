@@ -12,8 +12,8 @@ use alloc::boxed::Box;
 use crate::packet::Packet;
 use crate::qdisc::booked::BookedQueue;
 use crate::qdisc::{
-    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, Managed,
-    PacketOwner, Qdisc, Snapshot, Totals,
+    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Gate, Listed,
+    Managed, PacketOwner, Qdisc, Snapshot, Totals,
 };
 use crate::steps::Budget;
 use crate::time::Time;
@@ -109,6 +109,14 @@ pub trait Aqm: Sized + Send + 'static {
     }
     /// The first packet was taken out and dropped for another reason than this AQM's.
     fn discarded(&mut self) {}
+    /// The arrival, which is noted as queued, was refused elsewhere ([`Gate::refused`]).
+    fn refused_below(&mut self, now: Time) {
+        self.refused(now);
+    }
+    /// `packets` are left elsewhere ([`Gate::left`]). Which ones have gone is not known.
+    fn left_below(&mut self, packets: u32) {
+        let _ = packets;
+    }
     /// Forgets what was learnt; counters stay.
     fn restart(&mut self, params: &Self::Params, device: &Device);
     /// The counters of this discipline alone. What is common goes to `totals`: marks, and
@@ -160,30 +168,54 @@ impl<A: Aqm> Single<A> {
         });
     }
 
-    /// Queues an arrival that is not admitted at once, or gives it up.
+    /// Decides about an arrival that is not admitted at once; then queues it, or gives it up. Where
+    /// packets wait elsewhere, as `below` says, the caller does that. It is one function: another
+    /// call for each arrival would cost as much as the decision.
     #[inline(never)]
-    fn enqueue_if_advised(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let backlog = self.met();
-        let has_room = self.queue.has_room(packet);
-        let mut verdict = Fate::Pass;
-        if has_room || A::SEES_OVERFLOW {
-            verdict = self.aqm.arrives(packet, backlog, now, owner);
-            if let Fate::Drop(reason) = verdict {
-                return self.queue.refuse(packet, now, reason, owner);
-            }
-        }
-        if !has_room {
-            self.aqm.refused(now);
-            return self.queue.refuse(packet, now, DropReason::Overlimit, owner);
-        }
-        let Some(queued) = self.queue.insert(packet, now) else {
-            self.aqm.refused(now);
-            return self.queue.refuse(packet, now, DropReason::Overlimit, owner);
+    fn enqueue_if_advised(
+        &mut self,
+        packet: &Packet,
+        below: Option<&Backlog>,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Fate {
+        let (backlog, has_room) = match below {
+            None => (self.met(), self.queue.has_room(packet)),
+            Some(below) => (*below, self.has_room_below(below)),
         };
-        if verdict == Fate::Marked {
+        let mut fate = Fate::Pass;
+        if has_room || A::SEES_OVERFLOW {
+            fate = self.aqm.arrives(packet, backlog, now, owner);
+        }
+        if matches!(fate, Fate::Pass | Fate::Marked) {
+            if has_room && (below.is_some() || self.insert(packet, fate, now)) {
+                self.aqm.queued(backlog.packets + 1);
+                return fate;
+            }
+            self.aqm.refused(now);
+            fate = Fate::Drop(DropReason::Overlimit);
+        }
+        if let (None, Fate::Drop(reason)) = (below, fate) {
+            self.queue.refuse(packet, now, reason, owner);
+        }
+        fate
+    }
+
+    /// Puts an arrival into the queue; false if memory is short.
+    #[inline(always)]
+    fn insert(&mut self, packet: &Packet, fate: Fate, now: Time) -> bool {
+        let Some(queued) = self.queue.insert(packet, now) else { return false };
+        if fate == Fate::Marked {
             queued.mark_ce();
         }
-        self.aqm.queued(backlog.packets + 1);
+        true
+    }
+
+    /// True if one more may wait elsewhere. Where an AQM sees overflows, the limit is that of the
+    /// queue itself.
+    #[cold]
+    fn has_room_below(&self, below: &Backlog) -> bool {
+        A::SEES_OVERFLOW || below.packets < A::limit(&self.params, &self.device).packets
     }
 
     /// Takes the first packet out of the queue; says where it lies and whether it passes at once.
@@ -228,7 +260,8 @@ impl<A: Aqm> Qdisc for Single<A> {
         let backlog = self.queue.backlog();
         let is_lent = !A::LEAVES_ALL && self.lent.packets != 0;
         if is_lent || !self.queue.has_slot(packet) || !self.aqm.admits(packet, backlog, now) {
-            return self.enqueue_if_advised(packet, now, owner);
+            self.enqueue_if_advised(packet, None, now, owner);
+            return;
         }
         self.queue.insert_in_slot(packet, now);
         self.aqm.queued(backlog.packets + 1);
@@ -273,6 +306,37 @@ impl<A: Aqm> Qdisc for Single<A> {
     }
 }
 
+impl<A: Aqm> Gate for Single<A> {
+    fn open(&mut self, owner: &mut dyn PacketOwner) {
+        while self.queue.drop_first(DropReason::Reset, owner) {
+            self.aqm.discarded();
+        }
+    }
+
+    fn decide(
+        &mut self,
+        packet: &Packet,
+        below: Backlog,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Fate {
+        self.aqm.left_below(below.packets);
+        self.enqueue_if_advised(packet, Some(&below), now, owner)
+    }
+
+    fn refused(&mut self, now: Time) {
+        self.aqm.refused_below(now);
+    }
+
+    fn left(&mut self, packets: u32) {
+        self.aqm.left_below(packets);
+    }
+
+    fn found_empty(&mut self, now: Time) {
+        self.aqm.found_empty(now);
+    }
+}
+
 impl<A: Aqm> Managed for Single<A> {
     fn snapshot(&self) -> Snapshot {
         let mut totals = self.queue.totals();
@@ -282,6 +346,14 @@ impl<A: Aqm> Managed for Single<A> {
 
     fn is_at_rest(&self) -> bool {
         self.queue.is_empty() && self.lent.packets == 0 && self.aqm.is_at_rest()
+    }
+
+    fn gate(&mut self) -> Option<&mut dyn Gate> {
+        if A::LEAVES_ALL {
+            Some(self)
+        } else {
+            None
+        }
     }
 
     fn config(&self) -> Config {

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use simnel_core::netlink::{Attributes, Writer};
-use simnel_core::packet::Packet;
+use simnel_core::packet::{Flags, Packet};
 use simnel_core::qdisc::Detail;
 use simnel_core::sojourns::{bucket, BUCKETS};
 use simnel_core::time::Span;
 
 use crate::arrival::Unusual;
+use crate::below::*;
 use crate::line::*;
 use crate::parallel::*;
 use crate::settings::{wants, Request};
@@ -737,4 +738,48 @@ fn queues_are_shown_as_classes() {
     let mut guest = Guest::new("red limit 100kb avpkt 1000").unwrap();
     assert_eq!(class(&mut guest, 0), Some((1, 0)));
     assert_eq!(class(&mut guest, 1), None);
+}
+
+/// The C side's part: packets wait in a queue of the test's own.
+#[test]
+fn red_and_sfb_decide_about_packets_that_wait_below() {
+    let decide = |guest: &mut Guest, handle, packets: u32| {
+        let mut bytes = packet(1);
+        // ECN-capable.
+        bytes[1] = 2;
+        let line = guest.line();
+        line.arrival.packet = Packet::new(handle, 1000);
+        (line.arrival.start, line.arrival.captured) = (bytes.as_ptr(), bytes.len() as u32);
+        let remaining = bytes.len() as u32;
+        let translation = core::ptr::null();
+        let unusual = Unusual { translation, remaining, class: 0, is_ethernet: 0 };
+        // SAFETY: the arrival's bytes live during the call.
+        let is_in = unsafe { simnel_decide(line, &unusual, packets, 1000 * packets, 0) } != 0;
+        is_in.then(|| line.arrival.packet.flags.has(Flags::MARKED))
+    };
+    let red = "red limit 60000 min 5000 max 5001 avpkt 1000 burst 8 ecn";
+    for (words, waiting, fate) in [(red, 50, Some(true)), ("sfb max 25 target 1000", 25, None)] {
+        let mut guest = Guest::new(words).unwrap();
+        guest.enqueue(1, 1, 0);
+        simnel_open(guest.line());
+        assert_eq!(guest.host.dropped, [(1, 4)], "{words}");
+        assert_eq!(simnel_next_event(guest.line()), u64::MAX);
+        // Those that are refused below leave no trace, but for RED's average.
+        for n in 0..3 {
+            assert_eq!(decide(&mut guest, n, 0), Some(false), "{words}");
+            simnel_refused(guest.line(), 0);
+        }
+        let fates: Vec<_> = (0..waiting + 50).map(|n| decide(&mut guest, 1, n)).collect();
+        let first = fates.iter().position(|found| *found != Some(false)).unwrap();
+        assert!(fates[first..].iter().all(|found| *found == fate), "{words}: {fates:?}");
+        assert!((6..=25).contains(&first) && (first == 25 || words == red), "{words}: {first}");
+        simnel_left(guest.line(), 0);
+        simnel_found_empty(guest.line(), 0);
+        // Only its own packets go back to C.
+        assert_eq!(guest.host.dropped.len(), 1);
+        assert!(decide(&mut guest, 1, 0).is_some());
+    }
+    // What decides about packets that leave has no such part.
+    let mut guest = Guest::new("codel").unwrap();
+    assert_eq!(decide(&mut guest, 1, 5000), Some(false));
 }

@@ -362,4 +362,54 @@ mod tests {
         assert_eq!(stats.early + stats.pdrop, 4);
         assert!(stats.pdrop > 0);
     }
+
+    /// Packets that wait elsewhere, in a queue like its own: it decides the same.
+    #[test]
+    fn a_queue_elsewhere_is_as_good_as_its_own() {
+        let words = "red limit 12000 min 5000 max 15000 avpkt 1000 burst 10 bandwidth 8mbit \
+                     probability 0.1 ecn";
+        let (mut whole, mut parted) = (red(words), red(words));
+        let mut random = Random::new(7);
+        let (mut now, mut below, mut fates) = (Time(1), Backlog::default(), [0; 4]);
+        for n in 0..60_000 {
+            now += crate::time::Span(random.below(2_000_000).into());
+            let mut packet = Packet::new(n, 1000);
+            packet.flags = crate::packet::Flags::IPV4;
+            packet.tos = [0, 2][n as usize % 2];
+            let before = whole.snapshot().totals;
+            whole.enqueue(&packet, now, &mut Discard);
+            let fate = parted.gate().unwrap().decide(&packet, below, now, &mut Discard);
+            let after = whole.snapshot().totals;
+            let is_marked = after.marked > before.marked;
+            let is_dropped = after.drops() > before.drops();
+            let is_congested = !is_marked && after.overlimits > before.overlimits;
+            let expected = match (is_marked, is_congested) {
+                (true, _) => Fate::Marked,
+                (_, true) => Fate::Drop(DropReason::Congested),
+                _ => Fate::Pass,
+            };
+            assert_eq!(fate, expected, "{n}");
+            let is_refused = is_dropped && !is_congested;
+            if is_refused {
+                parted.gate().unwrap().refused(now);
+            } else if !is_dropped {
+                below = Backlog { packets: below.packets + 1, bytes: below.bytes + 1000 };
+            }
+            fates[usize::from(is_marked) + 2 * usize::from(is_refused)] += 1;
+            for _ in 0..random.below(if n / 1000 % 2 == 1 { 2 } else { 4 }) {
+                let left = whole.dequeue(now, &mut Discard).is_some();
+                assert_eq!(left, below.packets > 0);
+                match below.packets.checked_sub(1) {
+                    None => parted.gate().unwrap().found_empty(now),
+                    Some(packets) => {
+                        below = Backlog { packets, bytes: below.bytes - 1000 };
+                        parted.gate().unwrap().left(packets);
+                    }
+                }
+            }
+        }
+        assert!(fates.iter().all(|count| *count > 50), "{fates:?}");
+        assert_eq!(whole.snapshot().detail, parted.snapshot().detail);
+        assert_eq!(whole.snapshot().totals.overlimits, parted.snapshot().totals.overlimits);
+    }
 }

@@ -16,7 +16,10 @@
 //! Under [`Arithmetic::Linux`] the owner computes the hash ([`PacketOwner::keyed_hash`]), so that
 //! recordings give Linux's own bins under every key.
 //!
-//! Invariant: a bin's length is the number of queued packets that were hashed into it.
+//! Invariant: a bin's length is the number of queued packets that were hashed into it. Where they
+//! wait elsewhere ([`Gate`](crate::qdisc::Gate)), bins forget them in the order in which they came,
+//! however they leave. In Linux a packet says itself which bins are to forget it, in bytes that
+//! disciplines below may use. Those that are dropped there are never forgotten.
 
 mod netlink;
 mod stats;
@@ -31,6 +34,7 @@ use crate::qdisc::{Backlog, Chance, ConfigError, Detail, Device, DropReason, Pac
 use crate::random::Random;
 use crate::rate::Arithmetic;
 use crate::room;
+use crate::steps::Budget;
 use crate::tick::Tick;
 use crate::time::{Span, Time};
 use crate::wide::quotient;
@@ -275,9 +279,13 @@ impl Blue {
         }
     }
 
+    fn uncount(&mut self, hashes: [u32; 2]) {
+        self.count(hashes, |len| len.saturating_sub(1));
+    }
+
     fn uncount_first(&mut self) {
         if let Some(hashes) = self.queued.pop_front() {
-            self.count(hashes, |len| len.saturating_sub(1));
+            self.uncount(hashes);
         }
     }
 
@@ -387,6 +395,22 @@ impl Aqm for Blue {
     fn refused(&mut self, _: Time) {
         self.overlimits += 1;
         self.stats.queuedrop += 1;
+    }
+
+    #[cold]
+    fn refused_below(&mut self, _: Time) {
+        self.stats.childdrop += 1;
+        if let Some(hashes) = self.queued.pop_back() {
+            self.uncount(hashes);
+        }
+    }
+
+    /// Of more than a call may see to, the next one forgets.
+    fn left_below(&mut self, packets: u32) {
+        let budget = Budget::default();
+        while self.queued.len() > packets as usize && budget.spend_at_ease() {
+            self.uncount_first();
+        }
     }
 
     #[inline]

@@ -16,7 +16,7 @@ figures! {
         bucketdrop: u32,
         /// Packets dropped because the queue was full.
         queuedrop: u32,
-        /// Packets that the queue below refused: none, since it is our own.
+        /// Packets that another discipline below refused: none, while the queue is our own.
         childdrop: u32,
         /// Packets marked CE.
         marked: u32,

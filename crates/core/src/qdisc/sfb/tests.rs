@@ -288,3 +288,77 @@ fn the_set_that_is_warmed_up_learns_and_the_other_does_not() {
         assert_eq!(blue.hashes.map(|hash| hash > 0), [other == 0, other == 1]);
     }
 }
+
+#[derive(Default)]
+struct Returned(std::vec::Vec<DropReason>);
+
+impl PacketOwner for Returned {
+    fn dropped(&mut self, _: Packet, reason: DropReason) {
+        self.0.push(reason);
+    }
+}
+
+/// Fate of a packet of `flow`, while so many wait elsewhere.
+fn decide(sfb: &mut Sfb, flow: u64, packets: u32) -> Fate {
+    let below = Backlog { packets, bytes: 1000 * u64::from(packets) };
+    sfb.gate().unwrap().decide(&packet(flow, 0), below, Time(1), &mut Discard)
+}
+
+fn counters(sfb: &Sfb) -> Stats {
+    let Detail::Sfb(stats) = sfb.snapshot().detail else { panic!() };
+    stats
+}
+
+#[test]
+fn bins_count_what_waits_elsewhere() {
+    let mut sfb = sfb(Params { limit: Some(10), max: 5, ..Params::default() });
+    (0..3).for_each(|_| sfb.enqueue(&packet(1, 0), Time(0), &mut Discard));
+    // Its own queue is given up.
+    let mut returned = Returned::default();
+    sfb.gate().unwrap().open(&mut returned);
+    assert_eq!((returned.0, sfb.backlog().packets), (std::vec![DropReason::Reset; 3], 0));
+    assert_eq!(bins(&mut sfb, 1), [(0, 0); LEVELS]);
+    for already in 0..5 {
+        assert_eq!(decide(&mut sfb, 1, already), Fate::Pass);
+    }
+    assert_eq!(decide(&mut sfb, 1, 5), Fate::Drop(DropReason::Congested));
+    // One that is refused below does not count.
+    assert_eq!(decide(&mut sfb, 8, 5), Fate::Pass);
+    sfb.gate().unwrap().refused(Time(2));
+    assert_eq!((bins(&mut sfb, 1), bins(&mut sfb, 8)), ([(5, 0); LEVELS], [(0, 0); LEVELS]));
+    // Nor those that have left, or were dropped there before the next one comes.
+    sfb.gate().unwrap().left(4);
+    assert_eq!(bins(&mut sfb, 1), [(4, 0); LEVELS]);
+    assert_eq!(decide(&mut sfb, 8, 1), Fate::Pass);
+    assert_eq!((bins(&mut sfb, 1), bins(&mut sfb, 8)), ([(1, 0); LEVELS], [(1, 0); LEVELS]));
+    assert_eq!(decide(&mut sfb, 3, 10), Fate::Drop(DropReason::Overlimit));
+    let Stats { childdrop, bucketdrop, queuedrop, .. } = counters(&sfb);
+    assert_eq!((childdrop, bucketdrop, queuedrop), (1, 1, 1));
+    sfb.gate().unwrap().left(0);
+    assert_eq!((bins(&mut sfb, 1), counters(&sfb).maxqlen), ([(0, 0); LEVELS], 0));
+}
+
+/// More than a call may see to.
+#[test]
+fn bins_forget_a_long_queue_elsewhere_bit_by_bit() {
+    let limit = 5000;
+    let mut sfb =
+        sfb(Params { limit: Some(limit), max: limit, target: limit, ..Params::default() });
+    (0..limit).for_each(|n| assert_eq!(decide(&mut sfb, 1, n), Fate::Pass));
+    let counted: std::vec::Vec<u32> = (0..6)
+        .map(|_| {
+            crate::steps::take();
+            sfb.gate().unwrap().left(0);
+            assert!(crate::steps::take() <= crate::steps::MOST);
+            counters(&sfb).maxqlen
+        })
+        .collect();
+    assert_eq!(counted, [3976, 2952, 1928, 904, 0, 0]);
+    // What it learns has room, although it has forgotten less than has left.
+    (0..limit).for_each(|n| assert_eq!(decide(&mut sfb, 1, n), Fate::Pass));
+    let room = sfb.aqm().queued.capacity();
+    for _ in 0..2 * limit {
+        decide(&mut sfb, 1, 0);
+    }
+    assert_eq!(sfb.aqm().queued.capacity(), room);
+}
