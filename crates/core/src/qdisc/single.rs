@@ -364,11 +364,22 @@ impl<A: Aqm> Managed for Single<A> {
         prepared::<A::Params>(config, &self.device, now)
     }
 
+    fn prepare_on(
+        &self,
+        config: &Config,
+        device: &Device,
+    ) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        // The MTU is that of the beginning, as in Linux.
+        let Device { tx_queue_len, now, .. } = *device;
+        prepared::<A::Params>(config, &Device { tx_queue_len, ..self.device }, now)
+    }
+
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
         let Some(spare) = spare_of::<Single<A>>(spare) else { return };
         // What is due by now is done under the settings before.
         self.aqm.lends(self.met(), now);
         self.params = spare.params;
+        self.device.tx_queue_len = spare.device.tx_queue_len;
         self.follow_limit();
         while self.queue.is_over_limit() {
             self.queue.drop_first(DropReason::Overlimit, owner);

@@ -264,6 +264,21 @@ fn a_change_goes_by_the_device_as_it_is_now() {
     }
 }
 
+/// As with Linux's sfb: a device without a queue lets none wait.
+#[test]
+fn a_change_of_sfb_on_a_device_without_a_queue_lets_nothing_wait() {
+    let mut room = [0; 40];
+    let mut out = Writer::new(&mut room);
+    out.nest(1, |out| out.words(&[0, 0, 25, 20, 33, 3, 0, 10, 20]));
+    out.finish().unwrap();
+    let mut guest = Guest::of(Request::new("sfb", &room)).unwrap();
+    guest.enqueue(1, 1, 0);
+    assert_eq!(guest.host.dropped.len(), 0);
+    guest.change_as(Request::new("sfb", &room).on(1514, 0)).unwrap();
+    guest.enqueue(2, 1, 0);
+    assert_eq!((guest.host.dropped.len(), guest.dequeue(0)), (2, 0));
+}
+
 /// Packets go past an empty queue where Linux's do. A shaper, or a discipline that keeps accounts
 /// of a flow while it is idle, must see each packet.
 #[test]
