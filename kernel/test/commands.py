@@ -69,7 +69,7 @@ FIRM = {"red": [f"limit 60000 avpkt 1000 bandwidth 10mbit {more}" for more in (
 # Linux's sfb forgets no packet of which one below tells nothing, or whose own bytes it overwrites.
 CHILDREN = {"sfb": ["pfifo", "pfifo limit 7", "bfifo limit 3000", "prio", "tbf rate 400bit burst 2000 limit 5000"]}
 CHILDREN["red"] = CHILDREN["sfb"] + ["pfifo_head_drop limit 3", "fq_codel", "fq_codel limit 5", "drr", "netem limit 9",
-                                     "red " + FIRM["red"][0], "cake", "qfq"]
+                                     "red " + FIRM["red"][0], "qfq"]
 
 
 class Commands:

@@ -30,10 +30,11 @@ def run(command):
 
 # Disciplines whose classes are queues; dualpi2's have neither number nor figures.
 QUEUES = ["cake", "dualpi2", "fq_codel", "sfq"]
-# What follows from time, from keyed hashes, from chance, and from handles that the kernel chooses.
+# What follows from time, from keyed hashes, from chance, from handles that the kernel chooses, and from a reset, after
+# which Linux's cake still has flows in turn.
 LOOSE = [
     (re.compile(r'"(\w*delay[\w-]*|prob|avg_dq_rate|drop_next|ldelay|lastcount|\w*_hits|\w*misses|\w*collisions|'
-                r'capacity_estimate|tupdate|maxq|maxqlen|rehash|db|pkts_in|credit|sparse_flows|c?tokens|seed)":[^,}\]]*'),
+                r'capacity_estimate|tupdate|maxq|maxqlen|rehash|db|pkts_in|credit|sparse_flows|bulk_flows|c?tokens|seed)":[^,}\]]*'),
      r'"\1":_'),
     (re.compile(r"\b[89a-f][0-9a-f]{3}:"), "auto:"),
     (re.compile(r'"leaf":"0x[89a-f][0-9a-f]{3}"'), '"leaf":"auto"'),
