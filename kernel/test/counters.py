@@ -11,7 +11,7 @@ import sys
 import time
 
 from packets import burst
-from tc import ROOT, Tc, complaints, words
+from tc import ROOT, Tc, complaints, fates, words
 
 PACKETS = 300
 # The shaper above, if the device's own speed is not to be had; Linux's words, and ours where they are others.
@@ -45,7 +45,7 @@ def left(above, linux=None, ours=None):
     """Packets sent, dropped and queued of either after the burst."""
     stand(above, linux, ours)
     burst("o0", PACKETS)
-    found = re.search(r"(\d+) pkt \(dropped (\d+),.*?backlog \S+ (\d+)p", told(), re.S).groups()
+    found = fates(told())
     os.system("ip link del o0")
     return found
 

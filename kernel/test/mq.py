@@ -11,7 +11,7 @@ import sys
 import time
 
 import pktgen
-from tc import Tc, complaints, link, words
+from tc import Tc, complaints, link, sent, words
 
 SECONDS = float(sys.argv[1])
 # The stack sends what came by receive queue n through transmit queue n - 1: so pktgen cannot say the last.
@@ -40,19 +40,9 @@ def flood(device):
     names = [f"{device}@{queue}" for queue in range(FLOODED)]
     for queue, name in enumerate(names):
         host = min(queue, 1) + 1
-        pktgen.say(threads[queue % len(threads)], f"add_device {name}")
-        pktgen.say(name, "xmit_mode queue_xmit", "count 0", f"pkt_size {MTU}", "delay 1", f"dst 10.1.0.{host}",
-                   f"src_min 10.0.0.{host}", f"src_max 10.0.0.{host}", "udp_src_min 1",
-                   f"udp_src_max {1 if queue == 0 else FLOWS}", "udp_dst_min 9", "udp_dst_max 9",
-                   f"queue_map_min {queue + 1}", f"queue_map_max {queue + 1}")
+        pktgen.add(threads[queue % len(threads)], name, queue + 1, MTU, f"10.0.0.{host}", f"10.1.0.{host}",
+                   1 if queue == 0 else FLOWS)
     return pktgen.start(*names)
-
-
-def sent(device):
-    """Bytes that the device has sent, with the times before and after the look."""
-    before = time.monotonic()
-    with open(f"/sys/class/net/{device}/statistics/tx_bytes") as counter:
-        return before, int(counter.read()), time.monotonic()
 
 
 def executed(pid):

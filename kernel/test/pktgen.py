@@ -1,6 +1,7 @@
 """pktgen, the kernel's generator of packets, as tests drive it."""
 
 import os
+import re
 import time
 
 
@@ -9,6 +10,14 @@ def say(file, *lines):
     for line in lines:
         with open("/proc/net/pktgen/" + file, "w") as control:
             control.write(line + "\n")
+
+
+def add(thread, name, queue, size, source, destination, flows):
+    """Adds a device to a thread: packets without end, of `flows` of one host, through one transmit queue."""
+    say(thread, f"add_device {name}")
+    say(name, "xmit_mode queue_xmit", "count 0", f"pkt_size {size}", "delay 1", f"dst {destination}", f"src_min {source}",
+        f"src_max {source}", "udp_src_min 1", f"udp_src_max {flows}", "udp_dst_min 9", "udp_dst_max 9",
+        f"queue_map_min {queue}", f"queue_map_max {queue}")
 
 
 def start(*devices):
@@ -51,3 +60,9 @@ def sent(device):
     except OSError:
         return 0
     return int(text.split("pkts-sofar:")[1].split()[0]) if "pkts-sofar:" in text else 0
+
+
+def arrived(device):
+    """Packets that it has handed to the device, those that were refused as well."""
+    with open("/proc/net/pktgen/" + device) as control:
+        return sum(map(int, re.search(r"pkts-sofar: (\d+) +errors: (\d+)", control.read()).groups()))

@@ -7,12 +7,11 @@ dropped at the end; and the kernel must not complain.
 """
 
 import os
-import re
 import sys
 import time
 
 import pktgen
-from tc import Tc, complaints, link, words
+from tc import Tc, complaints, fates, link, sent, words
 
 SECONDS = float(sys.argv[1])
 PROCESSORS, MTU, FLOWS = os.cpu_count(), 1000, 20
@@ -39,30 +38,14 @@ def generators(device):
     names = [f"{device}@{number}" for number in range(PROCESSORS)]
     for number, name in enumerate(names):
         thread = f"kpktgend_{number}"
-        pktgen.say(thread, "rem_device_all", f"add_device {name}")
-        pktgen.say(name, "xmit_mode queue_xmit", "count 0", f"pkt_size {MTU}", "delay 1", "dst 10.1.0.1",
-                   f"src_min 10.0.0.{number + 1}", f"src_max 10.0.0.{number + 1}", "udp_src_min 1",
-                   f"udp_src_max {FLOWS}", "udp_dst_min 9", "udp_dst_max 9",
-                   f"queue_map_min {number}", f"queue_map_max {number}")
+        pktgen.say(thread, "rem_device_all")
+        pktgen.add(thread, name, number, MTU, f"10.0.0.{number + 1}", "10.1.0.1", FLOWS)
     return names
-
-
-def sent(device):
-    """Bytes that the device has sent."""
-    with open(f"/sys/class/net/{device}/statistics/tx_bytes") as counter:
-        return int(counter.read())
-
-
-def arrived(name):
-    """Packets that a device of pktgen's has handed over, those that were refused as well."""
-    with open("/proc/net/pktgen/" + name) as control:
-        return sum(map(int, re.search(r"pkts-sofar: (\d+) +errors: (\d+)", control.read()).groups()))
 
 
 def told(device):
     """Packets that have left the device's discipline, that were dropped, and that are queued."""
-    text = os.popen(f"tc -s qdisc show dev {device} root").read()
-    return map(int, re.search(r"(\d+) pkt \(dropped (\d+),.*?backlog \S+ (\d+)p", text, re.S).groups())
+    return fates(os.popen(f"tc -s qdisc show dev {device} root").read())
 
 
 def run(tc, device, text, rate):
@@ -73,18 +56,18 @@ def run(tc, device, text, rate):
         return
     names = generators(device)
     child, begin, changes = pktgen.start(*names), time.monotonic(), 0
-    start, before = time.monotonic(), sent(device)
+    start, before, _ = sent(device)
     while time.monotonic() < begin + SECONDS:
         tc.send("change", device, "simnel", words(CHANGES[changes % len(CHANGES)]))
         tc.dump()
         changes += 1
         time.sleep(0.02)
-    after, end = sent(device), time.monotonic()
+    _, after, end = sent(device)
     pktgen.stop(child)
     most = rate / 8 * (end - start + LATE) + BURST + PROCESSORS * MTU
     if rate and after - before > most:
         wrong.append(f"{text}: {after - before} bytes in {end - start:.3f} s, at most {most:.0f}")
-    given = sum(map(arrived, names))
+    given = sum(map(pktgen.arrived, names))
     left, dropped, queued = told(device)
     # While packets leave, what is told of them is not of one moment.
     while queued and time.monotonic() < end + PATIENCE:

@@ -1,6 +1,7 @@
 """Requests for queue disciplines, byte by byte, for tests inside a guest."""
 
 import os
+import re
 import socket
 import struct
 import time
@@ -104,6 +105,18 @@ class Tc:
 def link(*arguments):
     """Runs `ip link`."""
     return os.spawnlp(os.P_WAIT, "ip", "ip", "link", *arguments)
+
+
+def sent(device):
+    """Bytes that the device has sent, with the times before and after the look."""
+    before = time.monotonic()
+    with open(f"/sys/class/net/{device}/statistics/tx_bytes") as counter:
+        return before, int(counter.read()), time.monotonic()
+
+
+def fates(text):
+    """Packets that a discipline has sent, dropped and queued, by what `tc -s` says of it."""
+    return tuple(map(int, re.search(r"(\d+) pkt \(dropped (\d+),.*?backlog \S+ (\d+)p", text, re.S).groups()))
 
 
 def complaints():
