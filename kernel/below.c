@@ -54,13 +54,6 @@ static struct sk_buff *dequeue(struct Qdisc *sch)
 	return skb;
 }
 
-struct sk_buff *simnel_peek_below(struct Qdisc *sch)
-{
-	struct simnel_sched *q = qdisc_priv(sch);
-
-	return q->below ? q->below->ops->peek(q->below) : simnel_qdisc_peek(sch);
-}
-
 /* Packets go to `below` from now on, and what the discipline itself has queued is dropped. */
 static void hang(struct Qdisc *sch, struct Qdisc *below)
 {

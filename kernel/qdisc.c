@@ -448,12 +448,14 @@ static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
  * The packet that comes next, which the parent looks at. Disciplines that decide as packets arrive
  * can show it. From others it is taken out, and counts as queued there until it leaves.
  */
-struct sk_buff *simnel_qdisc_peek(struct Qdisc *sch)
+static struct sk_buff *simnel_qdisc_peek(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct sk_buff *skb = skb_peek(&sch->gso_skb);
 	const struct simnel_packet *packet;
 
+	if (q->below)
+		return q->below->ops->peek(q->below);
 	if (skb)
 		return skb;
 	if (q->lent)
@@ -497,7 +499,7 @@ static void simnel_qdisc_destroy(struct Qdisc *sch)
 	q->line = NULL;
 }
 
-/* Classes exist for filters and statistics only: nothing hangs below them (but: below.c). */
+/* Classes exist for filters and statistics only. Below those of red and sfb others can be hung (below.c). */
 static struct Qdisc *class_leaf(struct Qdisc *sch, unsigned long class)
 {
 	return NULL;
@@ -570,15 +572,14 @@ const struct Qdisc_ops simnel_queue_ops = {
 	.owner = THIS_MODULE,
 };
 
-#define NAMED(name, classes) NAMED_WITH(name, classes, simnel_qdisc_peek)
-#define NAMED_WITH(name, classes, peeks)			\
+#define NAMED(name, classes)					\
 	{							\
 		.id = name,					\
 		.cl_ops = classes,				\
 		.priv_size = sizeof(struct simnel_sched),	\
 		.enqueue = simnel_qdisc_enqueue,		\
 		.dequeue = simnel_qdisc_dequeue,		\
-		.peek = peeks,					\
+		.peek = simnel_qdisc_peek,			\
 		.init = simnel_qdisc_init,			\
 		.reset = simnel_qdisc_reset,			\
 		.destroy = simnel_qdisc_destroy,		\
@@ -600,8 +601,8 @@ static struct Qdisc_ops names[] = {
 	NAMED("fq_codel", &class_ops),
 	NAMED("fq_pie", NULL),
 	NAMED("pie", NULL),
-	NAMED_WITH("red", &simnel_red_class_ops, simnel_peek_below),
-	NAMED_WITH("sfb", &simnel_sfb_class_ops, simnel_peek_below),
+	NAMED("red", &simnel_red_class_ops),
+	NAMED("sfb", &simnel_sfb_class_ops),
 	NAMED("sfq", &class_ops),
 };
 static bool is_registered[ARRAY_SIZE(names)];

@@ -83,7 +83,6 @@ void simnel_describe(struct Qdisc *sch, struct sk_buff *skb, struct simnel_unusu
 		     struct simnel_translation *translation);
 bool simnel_classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf_proto *filters, u32 *class,
 		     struct sk_buff **to_free, int *result);
-struct sk_buff *simnel_qdisc_peek(struct Qdisc *sch);
 unsigned long simnel_class_bind(struct Qdisc *sch, unsigned long parent, u32 id);
 void simnel_class_unbind(struct Qdisc *sch, unsigned long class);
 struct tcf_block *simnel_class_block(struct Qdisc *sch, unsigned long class,
@@ -91,7 +90,6 @@ struct tcf_block *simnel_class_block(struct Qdisc *sch, unsigned long class,
 
 /* below.c */
 extern const struct Qdisc_class_ops simnel_red_class_ops, simnel_sfb_class_ops;
-struct sk_buff *simnel_peek_below(struct Qdisc *sch);
 struct Qdisc *simnel_unhang(struct Qdisc *sch);
 
 /* packet.c */
