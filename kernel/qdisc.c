@@ -286,12 +286,12 @@ noinline bool simnel_classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf
 }
 
 static __always_inline int enqueue_whole(struct sk_buff *skb, struct Qdisc *sch, u32 class,
-					 bool is_super, struct sk_buff **to_free)
+					 bool is_super, u64 now, struct sk_buff **to_free)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 
 	q->to_free = to_free;
-	hand_over(sch, skb, class, is_super, time_of_arrival(sch));
+	hand_over(sch, skb, class, is_super, now);
 	q->to_free = NULL;
 	simnel_books_check(sch);
 	if (unlikely(q->lost_packets))
@@ -299,32 +299,49 @@ static __always_inline int enqueue_whole(struct sk_buff *skb, struct Qdisc *sch,
 	return likely(q->arriving) ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
 
-/* Where there are filters, or super-packets are to be split. */
-static noinline int enqueue_looking(struct sk_buff *skb, struct Qdisc *sch,
+static noinline int enqueue_super(struct sk_buff *skb, struct Qdisc *sch, u32 class, u64 now,
+				  struct sk_buff **to_free)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	if (q->wants & SIMNEL_WANTS_SPLIT)
+		return enqueue_split(skb, sch, class, to_free);
+	return enqueue_whole(skb, sch, class, true, now, to_free);
+}
+
+/* Where there are filters. */
+static noinline int enqueue_filtered(struct sk_buff *skb, struct Qdisc *sch,
 				    struct tcf_proto *filters, struct sk_buff **to_free)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	bool is_named = TC_H_MAJ(skb->priority) == sch->handle && names_queue(q, skb->priority);
 	u32 class = 0;
 	int result;
+	u64 now;
 
-	if (filters && !is_named && !simnel_classify(skb, sch, filters, &class, to_free, &result))
+	if (!is_named && !simnel_classify(skb, sch, filters, &class, to_free, &result))
 		return result;
-	if (skb_is_gso(skb) && q->wants & SIMNEL_WANTS_SPLIT)
-		return enqueue_split(skb, sch, class, to_free);
-	return enqueue_whole(skb, sch, class, skb_is_gso(skb), to_free);
+	now = time_of_arrival(sch);
+	if (skb_is_gso(skb))
+		return enqueue_super(skb, sch, class, now, to_free);
+	return enqueue_whole(skb, sch, class, false, now, to_free);
 }
 
 static int simnel_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct tcf_proto *filters = rcu_dereference_bh(q->filters);
+	u64 now;
 
-	/* The headers come while the clock is read, which waits for earlier reads, but not for them. */
+	/* These come while the clock is read, which waits for earlier reads, but not for them. */
 	prefetch(skb_network_header(skb));
-	if (unlikely(filters || skb_is_gso(skb)))
-		return enqueue_looking(skb, sch, filters, to_free);
-	return enqueue_whole(skb, sch, 0, false, to_free);
+	prefetch(skb_shinfo(skb));
+	if (unlikely(filters))
+		return enqueue_filtered(skb, sch, filters, to_free);
+	now = time_of_arrival(sch);
+	if (unlikely(skb_is_gso(skb)))
+		return enqueue_super(skb, sch, 0, now, to_free);
+	return enqueue_whole(skb, sch, 0, false, now, to_free);
 }
 
 /* Nothing came: asks again, or sees to it that somebody asks when something is due. */

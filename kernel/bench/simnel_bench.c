@@ -147,6 +147,12 @@ static int __init bench_init(void)
 	__skb_queue_head_init(&spare);
 	rtnl_lock();
 	sch = rtnl_dereference(device->qdisc);
+	if (!sch->enqueue) {
+		rtnl_unlock();
+		dev_put(device);
+		pr_info("bench: %s has no discipline: error %d\n", dev, -ENOENT);
+		return -ENOENT;
+	}
 	for (i = 0; i < max(flows, backlog) + backlog + 1; i++) {
 		struct sk_buff *skb = make(device, i % flows);
 

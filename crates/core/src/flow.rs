@@ -55,7 +55,7 @@ pub struct FlowHasher {
     /// Bits of each half of an IPv6 address that tell hosts apart.
     host_mask: [u64; 2],
     /// Secrets of IPv4's sources and destinations.
-    host_keys: [HashKey; 2],
+    host_keys: [HostKey; 2],
 }
 
 impl HashKey {
@@ -75,7 +75,7 @@ impl FlowHasher {
             start,
             has_hosts: true,
             host_mask: [leading(host_prefix), leading(host_prefix.saturating_sub(64))],
-            host_keys: [HashKey::new(secret[0], secret[1]), HashKey::new(secret[2], secret[3])],
+            host_keys: [HostKey::new(secret[0], secret[1]), HostKey::new(secret[2], secret[3])],
         }
     }
 
@@ -140,13 +140,21 @@ const fn last_word(protocol: u8, ports: [u8; 4]) -> u64 {
     u32::from_le_bytes(ports) as u64 | (protocol as u64) << 32
 }
 
-impl HashKey {
-    /// An IPv4 address under this secret.
-    #[inline]
+/// Two secret odd numbers that IPv4 addresses are multiplied by.
+#[derive(Clone, Copy, Debug)]
+struct HostKey([u64; 2]);
+
+impl HostKey {
+    const fn new(first: u64, second: u64) -> HostKey {
+        HostKey([first | 1, second | 1])
+    }
+
+    /// The hash of an address.
+    #[inline(always)]
     const fn hash(&self, address: u32) -> u32 {
-        let once = (self.k0 | 1).wrapping_mul(address as u64);
-        let hash = ((once ^ once >> 32).wrapping_mul(self.k1 | 1) >> 32) as u32;
-        hash | (hash == 0) as u32
+        let once = self.0[0].wrapping_mul(address as u64);
+        let hash = ((once ^ once >> 32).wrapping_mul(self.0[1]) >> 32) as u32;
+        hash.wrapping_add((hash == 0) as u32)
     }
 }
 
@@ -184,7 +192,8 @@ fn nonzero(hash: u64) -> u32 {
     folded | u32::from(folded == 0)
 }
 
-/// SipHash with one round a word and three at the end.
+/// SipHash with one round a word and three at the end. Of the next round the part is done that no
+/// word changes: for the first word that is so once for all packets.
 #[derive(Clone, Copy)]
 struct SipHash13([u64; 4]);
 
@@ -197,20 +206,29 @@ impl core::fmt::Debug for SipHash13 {
 impl SipHash13 {
     #[inline]
     const fn new(key: HashKey) -> SipHash13 {
-        SipHash13([
+        let state = [
             key.k0 ^ 0x736f_6d65_7073_6575,
             key.k1 ^ 0x646f_7261_6e64_6f6d,
             key.k0 ^ 0x6c79_6765_6e65_7261,
             key.k1 ^ 0x7465_6462_7974_6573,
-        ])
+        ];
+        SipHash13(state).lead()
     }
 
-    #[inline]
-    const fn round(mut self) -> SipHash13 {
-        let [v0, v1, v2, v3] = &mut self.0;
+    /// The part of a round that the next word does not change.
+    #[inline(always)]
+    const fn lead(mut self) -> SipHash13 {
+        let [v0, v1, _, _] = &mut self.0;
         *v0 = v0.wrapping_add(*v1);
         *v1 = v1.rotate_left(13) ^ *v0;
         *v0 = v0.rotate_left(32);
+        self
+    }
+
+    /// The rest of a round.
+    #[inline(always)]
+    const fn follow(mut self) -> SipHash13 {
+        let [v0, v1, v2, v3] = &mut self.0;
         *v2 = v2.wrapping_add(*v3);
         *v3 = v3.rotate_left(16) ^ *v2;
         *v0 = v0.wrapping_add(*v3);
@@ -221,12 +239,12 @@ impl SipHash13 {
         self
     }
 
-    #[inline]
+    #[inline(always)]
     const fn word(mut self, word: u64) -> SipHash13 {
         self.0[3] ^= word;
-        self = self.round();
+        self = self.follow();
         self.0[0] ^= word;
-        self
+        self.lead()
     }
 
     /// Ends with the last, partial word of a message of `length` bytes.
@@ -234,7 +252,7 @@ impl SipHash13 {
     const fn finish(self, last: u64, length: u64) -> u64 {
         let mut state = self.word(last | length << 56);
         state.0[2] ^= 0xff;
-        let state = state.round().round().round().0;
+        let state = state.follow().lead().follow().lead().follow().0;
         state[0] ^ state[1] ^ state[2] ^ state[3]
     }
 }
@@ -306,7 +324,7 @@ mod tests {
                 let address = word as u32;
                 let once = product(address.into(), k0);
                 let hash = product(once ^ once >> 32, k1) >> 32;
-                let host = HashKey::new(k0, k1).hash(address);
+                let host = HostKey::new(k0, k1).hash(address);
                 assert_eq!(u128::from(host), hash.max(1), "{address} by {k0} and {k1}");
                 let again = rekeyed(word, [k0, k1]);
                 let differs = u128::from((word | k0) - (word & k0));

@@ -201,19 +201,17 @@ impl Arena {
     /// pushed. None if there is no such slot.
     #[inline(always)]
     pub fn release(&mut self, index: u32) -> Option<&mut Packet> {
-        if PAGES && self.free.len() == self.free.capacity() {
-            self.make_way();
-        }
-        // Never more than there is room for, so that nothing is allocated.
         if self.free.len() < self.free.capacity() {
             self.free.push(index);
+        } else {
+            self.make_way(index);
         }
         self.get_mut(index)
     }
 
     /// Makes room for another free slot: those of pages are given back to them.
     #[cold]
-    fn make_way(&mut self) {
+    fn make_way(&mut self, index: u32) {
         if !self.pages.are_used() {
             return;
         }
@@ -227,6 +225,10 @@ impl Arena {
             is_first
         });
         self.open -= (before - free.len()) as u32;
+        // Never more than there is room for, so that nothing is allocated.
+        if free.len() < free.capacity() {
+            free.push(index);
+        }
     }
 
     /// Takes the packet that follows `before` (or the first, if None) out of `list`.

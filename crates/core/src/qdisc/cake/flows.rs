@@ -16,7 +16,7 @@ use crate::aqm::cobalt::CobaltState;
 use crate::arena::List;
 use crate::memory::{filled, NoMemory};
 use crate::packet::Packet;
-use crate::sched::ways::{search, set_of, Found};
+use crate::sched::ways::{search, set_of, Found, Tags};
 use crate::sched::{Account, Scheduled, Standing};
 
 /// One queue.
@@ -52,7 +52,7 @@ impl Scheduled for Flow {
 /// The queues of all tins.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
-    tags: Box<[u32]>,
+    tags: Tags,
     pub(super) queues: Box<[Flow]>,
     /// Queues of each tin, minus one.
     mask: u32,
@@ -63,12 +63,12 @@ impl Flows {
     #[inline(never)]
     pub(super) fn new(tins: usize, count: u32) -> Result<Flows, NoMemory> {
         let all = tins * count as usize;
-        Ok(Flows { tags: filled(all, 0)?, queues: filled(all, Flow::default())?, mask: count - 1 })
+        Ok(Flows { tags: Tags::new(all)?, queues: filled(all, Flow::default())?, mask: count - 1 })
     }
 
     /// Forgets all flows, whose queues must be empty.
     pub(super) fn clear(&mut self) {
-        self.tags.fill(0);
+        self.tags.clear();
         self.queues.fill(Flow::default());
     }
 
@@ -120,12 +120,11 @@ impl Flows {
         self.base(tin_index) + (hash & self.mask)
     }
 
-    /// Index of the queue of the flow with `hash`, if that is the first queue to look at and in
-    /// use. `base` is the first queue of the tin.
+    /// Index of the queue of the flow with `hash` and this `home`, if it has one that is in use; now
+    /// and then None though it has ([`Tags::guess`]).
     #[inline(always)]
-    pub(super) fn direct(&self, base: u32, hash: u32) -> Option<u32> {
-        let home = base + (hash & self.mask);
-        (self.tags.get(home as usize) == Some(&hash) && !self.is_free(home)).then_some(home)
+    pub(super) fn guess(&self, home: u32, hash: u32) -> Option<u32> {
+        self.tags.guess(home, hash).filter(|flow_index| !self.is_free(*flow_index))
     }
 
     /// True if the queue may be given to another flow.
@@ -137,9 +136,9 @@ impl Flows {
     /// Index of the queue for the flow with `hash`. Unless the set is full, it is the flow's from
     /// now on.
     pub(super) fn search(&mut self, tin_index: usize, hash: u32) -> (u32, Found) {
-        let own = (&*self.tags, |tag: &u32| *tag == hash);
+        let home = self.home(tin_index, hash);
         let free = (&*self.queues, |flow: &Flow| flow.account.standing.is_free());
-        let (flow_index, found) = search(self.home(tin_index, hash), own, free);
+        let (flow_index, found) = search(home, self.tags.find(home, hash), free);
         if found != Found::Collision {
             self.rename(flow_index, hash);
         }
@@ -154,16 +153,14 @@ impl Flows {
             return Some(0);
         }
         let hash = mode.queue_hash(packet);
-        let is_own = |index: &u32| self.tags.get(*index as usize) == Some(&hash);
+        let is_own = |index: &u32| self.tags.get(*index) == Some(hash);
         let mut used = set_of(self.home(tin_index, hash)).filter(|index| !self.is_free(*index));
         used.find(is_own).map(|index| self.within_tin(index))
     }
 
     /// The queue is that of the flow with `hash` from now on.
     pub(super) fn rename(&mut self, flow_index: u32, hash: u32) {
-        if let Some(tag) = self.tags.get_mut(flow_index as usize) {
-            *tag = hash;
-        }
+        self.tags.put(flow_index, hash);
     }
 }
 
@@ -174,21 +171,23 @@ mod tests {
     #[test]
     fn eight_flows_fit_a_set_and_the_ninth_collides() {
         let mut flows = Flows::new(1, 64).unwrap();
+        let hash = |n: u32| 5 + 64 * n + (n << 25);
         for i in 0..8u32 {
-            let (flow_index, found) = flows.search(0, 5 + 64 * (i + 1));
+            let (flow_index, found) = flows.search(0, hash(i + 1));
             assert_eq!(found, Found::Fresh);
             assert_eq!(flow_index, (5 + i) % 8);
             flows.queues[flow_index as usize].account.standing = Standing::Old;
         }
-        assert_eq!(flows.direct(0, 5 + 64), Some(5));
-        assert_eq!(flows.direct(0, 5 + 64 * 3), None);
-        assert_eq!(flows.search(0, 5 + 64 * 3), (7, Found::Own { indirect: true }));
-        assert_eq!(flows.search(0, 5 + 64 * 9), (5, Found::Collision));
-        flows.rename(5, 5 + 64 * 9);
+        assert_eq!((flows.guess(5, hash(1)), flows.guess(5, hash(3))), (Some(5), Some(7)));
+        assert_eq!(flows.search(0, hash(3)), (7, Found::Own { indirect: true }));
+        assert_eq!(flows.guess(5, hash(9)), None);
+        assert_eq!(flows.search(0, hash(9)), (5, Found::Collision));
+        flows.rename(5, hash(9));
         // The tag has passed to the newcomer: the first flow now collides in its turn.
-        assert_eq!(flows.direct(0, 5 + 64 * 9), Some(5));
+        assert_eq!(flows.guess(5, hash(9)), Some(5));
         flows.queues[0].account.standing = Standing::Idle;
-        assert_eq!(flows.search(0, 5 + 64), (0, Found::Fresh));
+        assert_eq!(flows.search(0, hash(1)), (0, Found::Fresh));
+        assert_eq!(flows.guess(5, hash(1)), None, "not in use");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 
 use super::parallel::Everywhere;
 use crate::memory::{filled, NoMemory};
-use crate::sched::ways::{search, set_of, Found};
+use crate::sched::ways::{first, search, set_of, Found};
 
 /// One end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +53,10 @@ impl Hosts {
     /// its tag, else one that no flow counts in, else one that it shares.
     pub(super) fn find(&mut self, base: u32, end: End, hash: u32) -> u16 {
         let end = end as usize;
-        let own = (&*self.tags, |tags: &[u32; 2]| tags[end] == hash);
+        let home = base + (hash & self.mask);
+        let own = first(&self.tags, home, |tags| tags[end] == hash);
         let free = (&*self.loads, |loads: &[u16; 2]| loads[end] == 0);
-        let (at, found) = search(base + (hash & self.mask), own, free);
+        let (at, found) = search(home, own, free);
         let place = (at - base) as u16;
         if self.everywhere.is_some() && found == Found::Collision {
             // Who is counted under one name must be discounted under the same.

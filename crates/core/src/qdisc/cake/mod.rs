@@ -224,6 +224,13 @@ impl Cake {
         if !self.arena.has_slot() {
             self.free_slot(now, owner);
         }
+        // The packet that leaves next: here, since whoever has asked for one looks at the clock next,
+        // which waits for all that is being fetched.
+        if self.arena.len() > NEAR_PACKETS {
+            if let Some(packets) = self.tins.upcoming(self.current_flow_index) {
+                self.arena.warm(packets);
+            }
+        }
         let adj_len = self.sizes.charge(&self.params.framing, packet);
 
         let tin_index = self.select_tin(packet);
@@ -514,11 +521,6 @@ impl Cake {
                 self.tins.leave_line();
             }
         }
-        if self.arena.len() > NEAR_PACKETS {
-            if let Some(packets) = self.tins.upcoming(flow_index) {
-                self.arena.warm(packets);
-            }
-        }
         Turn::Sent(slot)
     }
 
@@ -625,7 +627,8 @@ impl Qdisc for Cake {
             return None;
         }
         let budget = Budget::default();
-        if core::mem::take(&mut self.is_cut_short) {
+        if self.is_cut_short {
+            self.is_cut_short = false;
             let tin_index = self.current_tin_index;
             return self.dequeue_further(Turn::Dropped, tin_index, now, budget, owner);
         }

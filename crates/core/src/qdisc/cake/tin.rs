@@ -60,7 +60,7 @@ pub(super) struct Counters {
     pub(super) drops: u32,
     pub(super) marks: u32,
     pub(super) ack_drops: u32,
-    pub(super) way_direct_hits: u32,
+    pub(super) way_hits: u32,
     pub(super) way_indirect_hits: u32,
     pub(super) way_misses: u32,
     pub(super) way_collisions: u32,
@@ -180,15 +180,13 @@ impl Tin {
         let Counters { avg_delay, peak_delay, base_delay, .. } = &mut self.counters;
         let sojourn = sojourn.0;
         *avg_delay = ewma(*avg_delay, sojourn, 8);
-        // Constant shifts, and a branch that is nearly always foreseen.
+        // A branch that is nearly always foreseen; that of the least delay is not.
         *peak_delay = match sojourn > *peak_delay {
             true => quickly(*peak_delay, sojourn),
             false => ewma(*peak_delay, sojourn, 8),
         };
-        *base_delay = match sojourn < *base_delay {
-            true => quickly(*base_delay, sojourn),
-            false => ewma(*base_delay, sojourn, 8),
-        };
+        let shift = if sojourn < *base_delay { 2 } else { 8 };
+        *base_delay = ewma(*base_delay, sojourn, shift);
     }
 
     /// The tin's counters as `tc -s` shows them; `flows` are its own.
@@ -206,7 +204,7 @@ impl Tin {
             peak_delay: Span(counters.peak_delay),
             avg_delay: Span(counters.avg_delay),
             base_delay: Span(counters.base_delay),
-            way_direct_hits: counters.way_direct_hits,
+            way_direct_hits: counters.way_hits.wrapping_sub(counters.way_indirect_hits),
             way_indirect_hits: counters.way_indirect_hits,
             way_misses: counters.way_misses,
             way_collisions: counters.way_collisions,

@@ -31,7 +31,7 @@ use crate::qdisc::Device;
 use crate::random::Random;
 use crate::rate::Rate;
 use crate::sched::active::Turns;
-use crate::sched::sparse::{Quanta, Sparse};
+use crate::sched::sparse::{AtLength, Quanta, Sparse};
 use crate::sched::ways::Found;
 use crate::sched::Standing;
 use crate::steps::{step, Budget};
@@ -299,9 +299,12 @@ impl Tins {
             return self.flows.base(tin_index);
         }
         let hash = mode.queue_hash(packet);
-        match self.flows.direct(self.tin(tin_index).base, hash) {
+        let home = self.tin(tin_index).base + self.flows.within_tin(hash);
+        match self.flows.guess(home, hash) {
             Some(flow_index) => {
-                self.tin_mut(tin_index).counters.way_direct_hits += 1;
+                let counters = &mut self.tin_mut(tin_index).counters;
+                counters.way_hits += 1;
+                counters.way_indirect_hits += u32::from(flow_index != home);
                 flow_index
             }
             None => self
@@ -318,8 +321,10 @@ impl Tins {
         let counters = &mut tin.counters;
         match found {
             Found::Own { indirect } => {
+                let is_free = self.flows.is_free(flow_index);
+                counters.way_hits += u32::from(indirect || !is_free);
                 counters.way_indirect_hits += u32::from(indirect);
-                if self.flows.is_free(flow_index) {
+                if is_free {
                     self.assign_hosts(tin_index, flow_index, packet);
                 }
             }
@@ -470,17 +475,14 @@ impl Tins {
         let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
         let flow_index = loop {
-            let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
-            let quanta = TinQuanta {
-                flow_quantum: *flow_quantum,
-                base: *base,
-                bulk_flows,
-                rule: *rule,
-                hosts,
-                random,
+            let (sparse, mut quanta) = parts(tin, *rule, hosts, random);
+            let chosen = match sparse.choose_soon(queues, &mut quanta, budget) {
+                Ok(chosen) => chosen,
+                Err(AtLength) => budget
+                    .lend(|budget| choose_at_length(tin, queues, *rule, hosts, random, budget)),
             };
-            let Some(flow_index) = sparse.choose(queues, quanta, budget) else {
-                if sparse.is_empty() {
+            let Some(flow_index) = chosen else {
+                if tin.sparse.is_empty() {
                     *active &= !(1 << tin_index);
                 }
                 return None;
@@ -593,6 +595,34 @@ struct TinQuanta<'a> {
     rule: LoadRule,
     hosts: &'a mut Hosts,
     random: &'a mut Random,
+}
+
+/// What schedules a tin's flows, and their quanta.
+#[inline(always)]
+fn parts<'a>(
+    tin: &'a mut Tin,
+    rule: LoadRule,
+    hosts: &'a mut Hosts,
+    random: &'a mut Random,
+) -> (&'a mut Sparse, TinQuanta<'a>) {
+    let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
+    let (flow_quantum, base) = (*flow_quantum, *base);
+    (sparse, TinQuanta { flow_quantum, base, bulk_flows, rule, hosts, random })
+}
+
+/// [`Sparse::choose_at_length`]. Apart, so that whoever comes soon makes nothing ready for it.
+#[cold]
+#[inline(never)]
+fn choose_at_length(
+    tin: &mut Tin,
+    queues: &mut [Flow],
+    rule: LoadRule,
+    hosts: &mut Hosts,
+    random: &mut Random,
+    budget: &Budget,
+) -> Option<u32> {
+    let (sparse, quanta) = parts(tin, rule, hosts, random);
+    sparse.choose_at_length(queues, quanta, budget)
 }
 
 impl Quanta<Flow> for TinQuanta<'_> {
