@@ -69,7 +69,7 @@ static void follow_settings(struct Qdisc *sch)
 
 	q->wants = simnel_wants(q->line);
 	q->named_queues = simnel_queues(q->line);
-	q->asks = SIMNEL_TURNS;
+	simnel_be_asked(sch);
 	if (q->wants & SIMNEL_WANTS_BYPASS && !rcu_access_pointer(q->filters))
 		sch->flags |= TCQ_F_CAN_BYPASS;
 	else

@@ -188,7 +188,7 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
 	if (unlikely(q->asks < SIMNEL_TURNS)) {
-		q->asks = SIMNEL_TURNS;
+		simnel_be_asked(sch);
 		if (q->wants & SIMNEL_WANTS_REST)
 			sch->flags &= ~TCQ_F_CAN_BYPASS;
 	}
@@ -367,6 +367,12 @@ static noinline const struct simnel_packet *try_again(struct Qdisc *sch, u64 now
 	return NULL;
 }
 
+/* A dequeue of a discipline that need not know of it: for each packet that goes past one is called. */
+static struct sk_buff *have_none(struct Qdisc *sch)
+{
+	return NULL;
+}
+
 /*
  * A dequeue while nothing is queued. Some disciplines must know: of flows that are found empty they
  * take the next packet for a new one's. After so many calls all is found. Others can let packets
@@ -375,12 +381,11 @@ static noinline const struct simnel_packet *try_again(struct Qdisc *sch, u64 now
 static noinline void find_empty(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
+	bool wants_to_know = q->wants & (SIMNEL_WANTS_EMPTY | SIMNEL_WANTS_REST);
 
-	if (!(q->wants & (SIMNEL_WANTS_EMPTY | SIMNEL_WANTS_REST))) {
-		q->asks = 0;
-		return;
-	}
-	q->asks--;
+	q->asks = wants_to_know ? q->asks - 1 : 0;
+	if (!q->asks)
+		sch->dequeue = have_none;
 	if (q->wants & SIMNEL_WANTS_EMPTY)
 		simnel_dequeue(q->line, time_of_departure(q));
 	if (q->wants & SIMNEL_WANTS_REST && !rcu_access_pointer(q->filters) &&
@@ -412,7 +417,7 @@ static noinline void tell_parents_of_none(struct Qdisc *sch)
 	sch->q.qlen--;
 }
 
-static noinline struct sk_buff *ask(struct Qdisc *sch)
+static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	const struct simnel_packet *packet;
@@ -451,14 +456,6 @@ static noinline struct sk_buff *ask(struct Qdisc *sch)
 	}
 	simnel_books_check(sch);
 	return skb;
-}
-
-/* Apart from the rest, which needs registers: for each packet that goes past, an empty line is called. */
-static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
-{
-	struct simnel_sched *q = qdisc_priv(sch);
-
-	return likely(q->asks) ? ask(sch) : NULL;
 }
 
 /*

@@ -24,7 +24,7 @@ struct simnel_sched {
 	u32 wants;
 	/* Queues of which a class of ours names one; 0: classes mean something else. */
 	u32 named_queues;
-	/* Not 0 while the line is to be asked for packets: it has some, or must know that it has none. */
+	/* Not 0 while dequeues come to the line: it has packets, or must know that it has none. */
 	u32 asks;
 	/* Packets that leave up to the next that is looked at, that one included. */
 	u32 unseen;
@@ -53,6 +53,15 @@ struct simnel_sched {
 	u32 calls;
 #endif
 };
+
+/* From now on dequeues come to the line. */
+static inline void simnel_be_asked(struct Qdisc *sch)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	q->asks = SIMNEL_TURNS;
+	sch->dequeue = sch->ops->dequeue;
+}
 
 /* All fields are written before they are read: kernels that zero the stack need not. */
 #if __has_attribute(__uninitialized__)

@@ -80,10 +80,15 @@ pub struct Tags {
 
 /// The tags of a set. Seven bits of each lie in a word of their own, where one is found among all
 /// eight without a branch: no processor foresees which of them it is.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Set {
     tags: [u32; WAYS as usize],
     bits: u64,
+}
+
+impl Set {
+    /// Nobody has held its places: no tag has these bits.
+    const NEW: Set = Set { tags: [0; WAYS as usize], bits: HIGH };
 }
 
 /// The lowest bit of each byte.
@@ -100,12 +105,12 @@ fn bits(tag: u32) -> u64 {
 impl Tags {
     /// For so many `places`: a multiple of [`WAYS`].
     pub fn new(places: usize) -> Result<Tags, NoMemory> {
-        Ok(Tags { sets: filled(places / WAYS as usize, Set::default())? })
+        Ok(Tags { sets: filled(places / WAYS as usize, Set::NEW)? })
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.sets.fill(Set::default());
+        self.sets.fill(Set::NEW);
     }
 
     #[inline(always)]
@@ -137,9 +142,9 @@ impl Tags {
     #[inline(always)]
     pub fn guess(&self, home: u32, tag: u32) -> Option<u32> {
         let set = self.set(home)?;
-        // Zero where bits are equal. Only there the highest bit is left of what is subtracted from.
+        // Zero where bits are equal: there alone, up to the first one, a borrow sets the highest bit.
         let differences = set.bits ^ bits(tag).wrapping_mul(LOW);
-        let equal = HIGH.wrapping_sub(differences) & HIGH | 1 << 63;
+        let equal = differences.wrapping_sub(LOW) & !differences & HIGH | 1 << 63;
         let way = equal.trailing_zeros() / 8;
         (set.tags[way as usize] == tag).then_some(home & !(WAYS - 1) | way)
     }
