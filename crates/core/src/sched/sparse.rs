@@ -34,10 +34,6 @@ pub struct Sparse<L = ActiveList> {
     waits: bool,
 }
 
-/// A choice that takes long: [`Sparse::choose_at_length`] must follow.
-#[derive(Debug)]
-pub struct AtLength;
-
 /// The quanta of flows.
 pub trait Quanta<F> {
     /// Bytes for `flow` in one round. `ages`: it has just passed from the new flows to the old.
@@ -116,26 +112,13 @@ impl<L: Turns> Sparse<L> {
         mut quanta: impl Quanta<F>,
         budget: &Budget,
     ) -> Option<u32> {
-        self.choose_soon(flows, &mut quanta, budget).unwrap_or_else(|AtLength| {
-            budget.lend(|budget| self.choose_at_length(flows, quanta, budget))
-        })
-    }
-
-    /// As [`Sparse::choose`], unless that takes long.
-    #[inline(always)]
-    pub fn choose_soon<F: Scheduled>(
-        &mut self,
-        flows: &mut [F],
-        quanta: &mut impl Quanta<F>,
-        budget: &Budget,
-    ) -> Result<Option<u32>, AtLength> {
         while let Some((first, flow)) = self.new.head(flows) {
             if flow.account().deficit > 0 {
-                return Ok(Some(first));
+                return Some(first);
             }
             if !budget.spend_at_ease() {
                 budget.exhaust();
-                return Ok(None);
+                return None;
             }
             flow.account().standing = Standing::Old;
             let quantum = quanta.next(flow, true);
@@ -145,7 +128,7 @@ impl<L: Turns> Sparse<L> {
         }
         while let Some((first, flow)) = self.old.head(flows) {
             if flow.account().deficit > 0 {
-                return Ok(Some(first));
+                return Some(first);
             }
             if self.waits || !budget.spend_at_ease() {
                 break;
@@ -155,16 +138,16 @@ impl<L: Turns> Sparse<L> {
             self.old.rotate(flows);
         }
         if self.old.is_empty() && !self.waits {
-            return Ok(None);
+            return None;
         }
-        Err(AtLength)
+        budget.lend(|budget| self.choose_at_length(flows, quanta, budget))
     }
 
     /// As [`Sparse::choose`] among the old flows, where that takes long: those in debt wait in the
     /// wheel, if there is one.
     #[cold]
     #[inline(never)]
-    pub fn choose_at_length<F: Scheduled>(
+    fn choose_at_length<F: Scheduled>(
         &mut self,
         flows: &mut [F],
         mut quanta: impl Quanta<F>,

@@ -31,7 +31,7 @@ use crate::qdisc::Device;
 use crate::random::Random;
 use crate::rate::Rate;
 use crate::sched::active::Turns;
-use crate::sched::sparse::{AtLength, Quanta, Sparse};
+use crate::sched::sparse::{Quanta, Sparse};
 use crate::sched::ways::Found;
 use crate::sched::Standing;
 use crate::steps::{step, Budget};
@@ -475,14 +475,17 @@ impl Tins {
         let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
         let flow_index = loop {
-            let (sparse, mut quanta) = parts(tin, *rule, hosts, random);
-            let chosen = match sparse.choose_soon(queues, &mut quanta, budget) {
-                Ok(chosen) => chosen,
-                Err(AtLength) => budget
-                    .lend(|budget| choose_at_length(tin, queues, *rule, hosts, random, budget)),
+            let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
+            let quanta = TinQuanta {
+                flow_quantum: *flow_quantum,
+                base: *base,
+                bulk_flows,
+                rule: *rule,
+                hosts,
+                random,
             };
-            let Some(flow_index) = chosen else {
-                if tin.sparse.is_empty() {
+            let Some(flow_index) = sparse.choose(queues, quanta, budget) else {
+                if sparse.is_empty() {
                     *active &= !(1 << tin_index);
                 }
                 return None;
@@ -595,34 +598,6 @@ struct TinQuanta<'a> {
     rule: LoadRule,
     hosts: &'a mut Hosts,
     random: &'a mut Random,
-}
-
-/// What schedules a tin's flows, and their quanta.
-#[inline(always)]
-fn parts<'a>(
-    tin: &'a mut Tin,
-    rule: LoadRule,
-    hosts: &'a mut Hosts,
-    random: &'a mut Random,
-) -> (&'a mut Sparse, TinQuanta<'a>) {
-    let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
-    let (flow_quantum, base) = (*flow_quantum, *base);
-    (sparse, TinQuanta { flow_quantum, base, bulk_flows, rule, hosts, random })
-}
-
-/// [`Sparse::choose_at_length`]. Apart, so that whoever comes soon makes nothing ready for it.
-#[cold]
-#[inline(never)]
-fn choose_at_length(
-    tin: &mut Tin,
-    queues: &mut [Flow],
-    rule: LoadRule,
-    hosts: &mut Hosts,
-    random: &mut Random,
-    budget: &Budget,
-) -> Option<u32> {
-    let (sparse, quanta) = parts(tin, rule, hosts, random);
-    sparse.choose_at_length(queues, quanta, budget)
 }
 
 impl Quanta<Flow> for TinQuanta<'_> {
