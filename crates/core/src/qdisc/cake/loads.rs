@@ -76,18 +76,31 @@ pub(super) fn rounded(flow_quantum: u32, part: u32, random: &mut Random) -> u32 
 pub(super) fn part(base: u32, flow: &Flow, hosts: &Hosts) -> u32 {
     let [source, destination] = flow.hosts;
     let source = hosts.load(base, End::Source, source);
-    let load = source.max(hosts.load(base, End::Destination, destination));
-    // 65535 / load, as Linux's table of reciprocals has it. Most hosts have one flow at a time.
-    if load > 1 {
-        reciprocal(load)
-    } else {
-        65_535
+    reciprocal(source.max(hosts.load(base, End::Destination, destination)))
+}
+
+/// 65535 / `load`, as Linux's table of reciprocals has it; without a load all.
+#[inline(always)]
+pub(super) fn reciprocal(load: u16) -> u32 {
+    match RECIPROCALS.get(usize::from(load)) {
+        Some(part) => u32::from(*part),
+        None => divided(load),
     }
 }
 
-/// Apart, or the division is done in any case.
+/// Those of most loads. Who shares a host is nothing that a branch could foresee.
+const RECIPROCALS: [u16; 16] = {
+    let mut all = [65_535; 16];
+    let mut load = 2;
+    while load < all.len() {
+        all[load] = 65_535 / load as u16;
+        load += 1;
+    }
+    all
+};
+
 #[cold]
-pub(super) fn reciprocal(load: u16) -> u32 {
+fn divided(load: u16) -> u32 {
     65_535 / u32::from(load.max(1))
 }
 
