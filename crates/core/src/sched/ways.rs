@@ -78,8 +78,8 @@ pub struct Tags {
     sets: Box<[Set]>,
 }
 
-/// The tags of a set. Seven bits of each lie in a word of their own, where one is found among all
-/// eight without a branch: no processor foresees which of them it is.
+/// The tags of a set. Seven bits of each lie in a word of their own, where one of eight is found
+/// without a branch: no processor foresees which.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     tags: [u32; WAYS as usize],
@@ -142,7 +142,7 @@ impl Tags {
     #[inline(always)]
     pub fn guess(&self, home: u32, tag: u32) -> Option<u32> {
         let set = self.set(home)?;
-        // Zero where bits are equal: there alone, up to the first one, a borrow sets the highest bit.
+        // Where bits are equal, a highest bit is left. Behind the first, others may be, too.
         let differences = set.bits ^ bits(tag).wrapping_mul(LOW);
         let equal = differences.wrapping_sub(LOW) & !differences & HIGH | 1 << 63;
         let way = equal.trailing_zeros() / 8;

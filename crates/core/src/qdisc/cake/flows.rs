@@ -120,8 +120,8 @@ impl Flows {
         self.base(tin_index) + (hash & self.mask)
     }
 
-    /// Index of the queue of the flow with `hash` and this `home`, if it has one that is in use; now
-    /// and then None though it has ([`Tags::guess`]).
+    /// Index of the queue of the flow with `hash` and this `home`, if it has one that is in use.
+    /// Now and then it is not found ([`Tags::guess`]).
     #[inline(always)]
     pub(super) fn guess(&self, home: u32, hash: u32) -> Option<u32> {
         self.tags.guess(home, hash).filter(|flow_index| !self.is_free(*flow_index))

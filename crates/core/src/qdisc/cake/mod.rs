@@ -224,8 +224,8 @@ impl Cake {
         if !self.arena.has_slot() {
             self.free_slot(now, owner);
         }
-        // Here and not where a packet leaves: who has taken that looks at the clock next, which waits
-        // for all that is being fetched.
+        // Not where a packet leaves: who took it looks at the clock next, which waits for all that
+        // is being fetched.
         if self.arena.len() > NEAR_PACKETS {
             if let Some(packets) = self.tins.upcoming(self.current_flow_index) {
                 self.arena.warm(packets);
