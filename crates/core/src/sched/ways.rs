@@ -58,7 +58,7 @@ fn first_in_set<T>(set: &[T; WAYS as usize], home: u32, is: impl Fn(&T) -> bool)
     Some((home & !(WAYS - 1)) + found)
 }
 
-/// As [`first_in_set`], where all `places` are given.
+/// The first of all `places` in the set of `home`, from there on, that `is` what is sought.
 #[inline(always)]
 pub fn first<T>(places: &[T], home: u32, is: impl Fn(&T) -> bool) -> Option<u32> {
     first_in_set(set_at(places, home)?, home, is)
