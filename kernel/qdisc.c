@@ -299,6 +299,7 @@ static __always_inline int enqueue_whole(struct sk_buff *skb, struct Qdisc *sch,
 	return likely(q->arriving) ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
 
+/* A super-packet. To split it takes time: then its pieces come later than `now`. */
 static noinline int enqueue_super(struct sk_buff *skb, struct Qdisc *sch, u32 class, u64 now,
 				  struct sk_buff **to_free)
 {

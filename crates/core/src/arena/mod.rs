@@ -204,14 +204,14 @@ impl Arena {
         if self.free.len() < self.free.capacity() {
             self.free.push(index);
         } else {
-            self.make_way(index);
+            self.make_way_for(index);
         }
         self.get_mut(index)
     }
 
-    /// Makes room for another free slot: those of pages are given back to them.
+    /// Makes room for the free slot `index`: those of pages are given back to them.
     #[cold]
-    fn make_way(&mut self, index: u32) {
+    fn make_way_for(&mut self, index: u32) {
         if !self.pages.are_used() {
             return;
         }
